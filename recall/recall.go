@@ -1,0 +1,51 @@
+// Package recall finds the few stored messages that matter for a question: it builds the
+// question from what a person said, takes candidates from the lexical and the vector leg,
+// scores them with one formula, decides how much is worth showing and packs it.
+//
+// It holds no state and renders nothing: stages are functions of values, and every stage
+// leaves its numbers in a Trace.
+package recall
+
+import (
+	"time"
+
+	"hark/index"
+)
+
+// Question is what is searched for.
+type Question struct {
+	Text    string // the person's words of this turn; "" asks nothing
+	Context string // the person's previous words, where Text alone is a follow-up; searched at lower weight
+	Reason  string // why Text is empty or was widened; for the trace
+}
+
+// Request is one search.
+type Request struct {
+	Question Question
+	Filter   index.Filter
+	Exclude  map[int64]bool // rows already on screen
+	Now      time.Time      // the message clock, for relative dates
+	Location *time.Location // the person's zone; nil means UTC
+	K        int            // hits wanted; 0 means 50
+	Explain  []int64        // rows whose fate the trace must tell, whatever happens to them
+}
+
+// Hit is one recalled message.
+type Hit struct {
+	Message index.Message
+	Score   float64 // fused; comparable within one search only
+	Lexical float64 // share of Score owed to the words, before fusion weights
+	Dense   float64 // cosine of the best of message and passages, -1..1; 0 when the dense leg did not run
+	Why     []string // short reasons for a reader: matched words, "near in meaning", "same session as ..."
+	Matched []Span   // byte ranges of Message.Text that matched, ascending; centre excerpts on them
+}
+
+// Span is a half-open byte range.
+type Span struct{ Start, End int }
+
+// Result is what a search returns: hits, best first.
+type Result struct {
+	Hits       []Hit
+	Confidence float64 // 0..1 that the store answers the question at all
+	Trace      *Trace
+}
