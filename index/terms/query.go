@@ -1,0 +1,96 @@
+package terms
+
+import (
+	"sync"
+)
+
+// QueryTerm is one distinct term of a question.
+type QueryTerm struct {
+	Term
+	// Instruction marks words that tell the assistant what to do ("summarize", "tell") more
+	// than what is asked about.
+	Instruction bool
+	Word        int // number of the question's word it comes from; the variants of a word share it
+}
+
+// instructions are English verbs and nouns that address the assistant.
+var instructions = []string{
+	"summarize", "summarise", "summary", "describe", "explain", "discussion", "discuss", "discussed", "tell", "list",
+	"please", "mention", "mentioned", "conversation", "conversations", "remember", "think", "talk", "talked", "said",
+	"say", "meeting", "provide", "recommend", "know",
+}
+
+var instructionStems = sync.OnceValue(func() map[string]bool {
+	l, m := languageOf(English), map[string]bool{}
+	for _, w := range instructions {
+		m[fold(l.stemmed(w))] = true
+	}
+	return m
+})
+
+// Query analyses a question against a store whose main languages are mains (largest share
+// first; may be empty). A question is read in the store's main language, because short
+// questions rarely show their own, and in its own where that can be told and differs: both
+// readings are returned, a term common to both once.
+func (a *Analyzer) Query(text string, mains []Lang) []QueryTerm {
+	var langs []Lang
+	add := func(l Lang) {
+		for _, k := range langs {
+			if k == l {
+				return
+			}
+		}
+		if l != "" {
+			langs = append(langs, l)
+		}
+	}
+	own := Detect(text)
+	for _, m := range mains {
+		if own == "" || m.script() == own.script() {
+			add(m)
+			break
+		}
+	}
+	add(own)
+	if len(langs) == 0 {
+		add(English)
+	}
+	instr := instructionStems()
+	var out []QueryTerm
+	seen := map[Term]bool{}
+	for i, l := range langs {
+		a.scan(text, l, func(t token) {
+			if seen[t.Term] || i > 0 && (t.Class == Phrase || t.Class == Gram) {
+				return
+			}
+			seen[t.Term] = true
+			out = append(out, QueryTerm{Term: t.Term, Instruction: t.Class == Word && instr[t.Text], Word: t.start})
+		})
+	}
+	return out
+}
+
+// Match is a byte range of a text that holds one of the asked-for terms.
+type Match struct {
+	Start, End int
+	Hash       uint32
+}
+
+// Matches finds the terms of a question in a text, in order, for excerpts and explanations.
+// want holds hashes of Word, Ident, HanPair and Han terms.
+func (a *Analyzer) Matches(text string, main Lang, want map[uint32]bool) []Match {
+	lang := Detect(text)
+	if lang == "" {
+		lang = main
+	}
+	var out []Match
+	a.scan(text, lang, func(t token) {
+		if t.Class == Phrase || t.Class == Gram {
+			return
+		}
+		if h := t.Hash(); want[h] {
+			out = append(out, Match{t.start, t.end, h})
+		}
+	})
+	return out
+}
