@@ -1,6 +1,7 @@
 package static
 
 import (
+	"iter"
 	"unicode"
 	"unicode/utf8"
 )
@@ -83,4 +84,19 @@ func wordRune(r rune) bool {
 
 func unspaced(r rune) bool {
 	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+// Words yields the words of text as the table would look them up, in lower case. Overlong ones are left out.
+func Words(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s := (scanner{text: text}); ; {
+			w, ok := s.next()
+			if !ok {
+				return
+			}
+			if len(w) > 0 && !yield(string(w)) {
+				return
+			}
+		}
+	}
 }
