@@ -11,6 +11,8 @@ import (
 	"hark/embed/static"
 )
 
+//go:generate go run ./builtin/build -o builtin/table.hark
+
 // The table that embed/builtin/build made; embed/builtin/NOTICE says from what.
 //
 //go:embed builtin/table.hark

@@ -50,7 +50,7 @@ var chromemStatus = regexp.MustCompile(`error response from the embedding API: (
 
 // mayBeTooLong is the number of tokens from which a bare "400" or "500" is first taken for a text over the limit:
 // Ollama says 500 to these, and to a crashed runner alike. Below it, halving stops.
-const mayBeTooLong = 400
+const mayBeTooLong = 100
 
 func (s *single) sort(err error, text string) error {
 	m := chromemStatus.FindStringSubmatch(err.Error())

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
 )
@@ -60,6 +61,9 @@ func (o *openAI) send(ctx context.Context, texts []string) ([][]float32, error) 
 // decodeFault sorts what go-openai says of an answer whose status was fine.
 func decodeFault(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if strings.HasPrefix(wrong.Value, "number") { // beyond float32
+			return &fault{kind: refused, reason: "a number out of range", err: err}
+		}
 		reason := "the answer is not in the OpenAI format"
 		if wrong.Value == "string" {
 			reason = "the server answers base64 although float was asked for; it or a proxy before it does not honour encoding_format"

@@ -18,17 +18,20 @@ import (
 // the words. Embedders that can reject a text are also checked by RunPoison.
 func Run(t *testing.T, open func(t *testing.T) embed.Embedder) {
 	t.Helper()
-	for name, check := range map[string]func(*testing.T, embed.Embedder){
-		"order":      order,
-		"sizes":      sizes,
-		"blank":      blank,
-		"odd input":  oddInput,
-		"stable":     stable,
-		"cancelled":  cancelled,
-		"concurrent": concurrent,
-		"model":      model,
+	for _, c := range []struct {
+		name  string
+		check func(*testing.T, embed.Embedder)
+	}{
+		{"order", order},
+		{"sizes", sizes},
+		{"blank", blank},
+		{"odd input", oddInput},
+		{"stable", stable},
+		{"cancelled", cancelled},
+		{"concurrent", concurrent},
+		{"model", model},
 	} {
-		t.Run(name, func(t *testing.T) { check(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })
 	}
 }
 
