@@ -144,8 +144,8 @@ type docBuilder struct {
 	grams int
 }
 
-// Doc analyses a message. keys are the distinct terms for the lexical index, sorted; phrases
-// and 4-grams are left to the forward form.
+// Doc analyses a message. keys are the distinct terms for the lexical index, sorted: those that
+// are Keyed. The others are left to the forward form.
 func (a *Analyzer) Doc(in Input) (d Doc, keys []string, lang Lang) {
 	lang = Detect(in.Text)
 	main := in.Main
@@ -200,7 +200,8 @@ func (b *docBuilder) add(t token, part uint8) {
 		if part >= maxPassages {
 			return
 		}
-	default:
+	}
+	if t.Keyed() {
 		b.keys[t.Key()] = true
 	}
 	b.seen = append(b.seen, entry{t.Hash(), part})

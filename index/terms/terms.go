@@ -40,6 +40,19 @@ type Term struct {
 // space only for a Phrase.
 func (t Term) Key() string { return classLetters[t.Class:t.Class+1] + t.Text }
 
+// Keyed reports whether the lexical index holds the term: all but phrases and the inner 4-grams
+// of a word. Its first and last 4-gram find the compounds and inflections that stemming misses
+// (German R@10 94.6 without, 95.7 with them, 95.6 with all); the rest only cost space.
+func (t Term) Keyed() bool {
+	switch t.Class {
+	case Phrase:
+		return false
+	case Gram:
+		return t.Text[0] == '_' || t.Text[len(t.Text)-1] == '_'
+	}
+	return true
+}
+
 // Hash is a 32-bit code with the class in the top three bits.
 func (t Term) Hash() uint32 {
 	// FNV-1a over 64 bits, folded: cheap, and the low bits are well mixed after the fold.

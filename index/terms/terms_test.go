@@ -35,14 +35,14 @@ func TestKeys(t *testing.T) {
 
 func TestDetect(t *testing.T) {
 	for text, want := range map[string]Lang{
-		"what is the name of the dog that we saw":     English,
+		"what is the name of the dog that we saw":                                English,
 		"Ich habe gestern mit der Frau vom Amt gesprochen und sie hat das nicht": "de",
-		"No sé si el tren de la mañana llega a las ocho o a las nueve":             "es",
-		"我们明天去哪里":          Chinese,
-		"Где мы были вчера": "ru",
-		"ok":                "",
-		"":                  "",
-		"สวัสดีครับ":         Chinese,
+		"No sé si el tren de la mañana llega a las ocho o a las nueve":           "es",
+		"我们明天去哪里":                                                                Chinese,
+		"Где мы были вчера":                                                      "ru",
+		"ok":                                                                     "",
+		"":                                                                       "",
+		"สวัสดีครับ":                                                             Chinese,
 	} {
 		if got := Detect(text); got != want {
 			t.Errorf("Detect(%q) = %q, want %q", text, got, want)
