@@ -22,27 +22,30 @@ type sums struct {
 func (s *sums) add(scale uint16, row []byte) {
 	const even = 0x000000ff_000000ff
 	k := uint64(scale)
-	lanes := s.lanes[:len(row)/2]
+	dim := len(row)
+	lanes := s.lanes[:dim/2]
 	for len(row) >= 8 && len(lanes) >= 4 {
 		x := binary.LittleEndian.Uint64(row)
-		lanes[0] += k * (x & even)
-		lanes[1] += k * (x >> 8 & even)
-		lanes[2] += k * (x >> 16 & even)
-		lanes[3] += k * (x >> 24 & even)
+		to := (*[4]uint64)(lanes)
+		to[0] += k * (x & even)
+		to[1] += k * (x >> 8 & even)
+		to[2] += k * (x >> 16 & even)
+		to[3] += k * (x >> 24 & even)
 		row, lanes = row[8:], lanes[4:]
 	}
 	s.bias += int64(scale)
 	if s.n++; s.n == flushAfter {
-		s.flush()
+		s.flush(dim)
 	}
 }
 
-func (s *sums) flush() {
+// flush moves the lanes of the first dim dimensions to the totals.
+func (s *sums) flush(dim int) {
 	bias := s.bias * 128
-	for i := range s.lanes {
+	for i, x := range s.lanes[:dim/2] {
 		d := i/4*8 + i%4
-		s.total[d] += int64(uint32(s.lanes[i])) - bias
-		s.total[d+4] += int64(s.lanes[i]>>32) - bias
+		s.total[d] += int64(uint32(x)) - bias
+		s.total[d+4] += int64(x>>32) - bias
 		s.lanes[i] = 0
 	}
 	s.bias, s.n = 0, 0
@@ -50,7 +53,7 @@ func (s *sums) flush() {
 
 // unit returns the sum's direction, or nil if it has none.
 func (s *sums) unit(dim int) []float32 {
-	s.flush()
+	s.flush(dim)
 	var square float64
 	for _, v := range s.total[:dim] {
 		square += float64(float64(v) * float64(v)) // the conversion forbids a fused multiply-add: same bits everywhere

@@ -20,7 +20,7 @@ func distil(v vocabulary, encoded matrix, dim int) matrix {
 	removeLeading(v.vectors, gloveComponents, componentsFrom)
 	centre(encoded, encoded.rows)
 	removeLeading(encoded, encoderComponents, encoded.rows)
-	joined := newMatrix(len(v.words), gloveDim+modelDim)
+	joined := newMatrix(len(v.words), v.vectors.cols+encoded.cols)
 	for i := range v.words {
 		w := inverseFrequency(v.ranks[i])
 		row := joined.row(i)
@@ -28,7 +28,7 @@ func distil(v vocabulary, encoded matrix, dim int) matrix {
 			row[j] = x * w * gloveScale
 		}
 		for j, x := range encoded.row(i) {
-			row[gloveDim+j] = x * w
+			row[v.vectors.cols+j] = x * w
 		}
 	}
 	axes := principalAxes(joined)
