@@ -13,17 +13,20 @@ import (
 	"hark/embed/embedtest"
 )
 
-func openBuiltin(t testing.TB) *embed.Builtin {
-	t.Helper()
+func openBuiltin(tb testing.TB) *embed.Builtin {
+	tb.Helper()
 	b, err := embed.NewBuiltin()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b
 }
 
 func TestBuiltinConforms(t *testing.T) {
-	embedtest.Run(t, func(t *testing.T) embed.Embedder { return openBuiltin(t) })
+	embedtest.Run(t, func(t *testing.T) embed.Embedder {
+		t.Helper()
+		return openBuiltin(t)
+	})
 }
 
 func dot(a, b []float32) float64 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,13 +20,21 @@ import (
 )
 
 func TestOpenAIConforms(t *testing.T) {
-	embedtest.Run(t, func(t *testing.T) embed.Embedder { return open(t, newServer(t).openAIConfig()) })
-	embedtest.RunPoison(t, func(t *testing.T) embed.Embedder { return open(t, newServer(t).openAIConfig()) }, "a cup of cyanide")
+	openOne := func(t *testing.T) embed.Embedder {
+		t.Helper()
+		return open(t, newServer(t).openAIConfig())
+	}
+	embedtest.Run(t, openOne)
+	embedtest.RunPoison(t, openOne, "a cup of cyanide")
 }
 
 func TestOllamaConforms(t *testing.T) {
-	embedtest.Run(t, func(t *testing.T) embed.Embedder { return open(t, newServer(t).ollamaConfig()) })
-	embedtest.RunPoison(t, func(t *testing.T) embed.Embedder { return open(t, newServer(t).ollamaConfig()) }, "a cup of cyanide")
+	openOne := func(t *testing.T) embed.Embedder {
+		t.Helper()
+		return open(t, newServer(t).ollamaConfig())
+	}
+	embedtest.Run(t, openOne)
+	embedtest.RunPoison(t, openOne, "a cup of cyanide")
 }
 
 // Without a key the given server is asked and nothing else, even with a key for another one in the environment.
@@ -106,7 +115,7 @@ func TestOpenAIBadAnswers(t *testing.T) {
 			s.answer = func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", "http://elsewhere.invalid/")
 				w.WriteHeader(tc.status)
-				fmt.Fprint(w, tc.body)
+				_, _ = io.WriteString(w, tc.body)
 			}
 			cfg := s.openAIConfig()
 			cfg.Dim = 24
@@ -135,7 +144,7 @@ func TestOpenAIIsolatesBadVectors(t *testing.T) {
 				}
 				data = append(data, fmt.Sprintf(`{"index":%d,"embedding":%s}`, i, v))
 			}
-			fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(data, ","))
+			_, _ = fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(data, ","))
 		}
 		cfg := s.openAIConfig()
 		cfg.Concurrency = 1
@@ -301,7 +310,7 @@ func FuzzOpenAIAnswer(f *testing.F) {
 			return
 		}
 		s := newServer(t)
-		s.answer = func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+		s.answer = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 		vectors, err := open(t, s.openAIConfig()).Embed(t.Context(), embed.Query, []string{"one", "two"})
 		if err == nil && (len(vectors) != 2 || vectors[0] == nil || vectors[1] == nil) {
 			t.Fatalf("%q gives %v without an error", body, vectors)

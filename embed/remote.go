@@ -221,7 +221,7 @@ func (c *call) long(ctx context.Context, pieces []string) ([]float32, error) {
 	for i, x := range sum {
 		mean[i] = float32(x)
 	}
-	if _, err := unit(mean); err != nil {
+	if err := normalise(mean); err != nil {
 		return nil, rejected{&fault{kind: refused, reason: "its parts cancel out", err: err}}
 	}
 	return mean, nil

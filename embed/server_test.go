@@ -2,7 +2,6 @@ package embed_test
 
 import (
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -140,7 +139,7 @@ func fail(w http.ResponseWriter, status int, code, message string) {
 
 func reply(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
 
-func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func open(t *testing.T, cfg embed.Config) embed.Embedder {
 	t.Helper()

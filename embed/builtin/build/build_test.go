@@ -164,7 +164,7 @@ func TestArchiveIsVerified(t *testing.T) {
 	if err := os.WriteFile(path, []byte("something else"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := gloveArchive.fetch(dir, slog.New(slog.DiscardHandler))
+	_, err := gloveArchive.fetch(t.Context(), dir, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "delete it and run again") {
 		t.Errorf("error %v", err)
 	}

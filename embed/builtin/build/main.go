@@ -12,12 +12,14 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"time"
 
@@ -41,8 +43,11 @@ func main() {
 	flag.IntVar(&o.dim, "dim", 256, "dimension of the vectors, a multiple of 8")
 	flag.Parse()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := run(o, log); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o, log); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
+		stop()
 		os.Exit(1)
 	}
 }
@@ -55,16 +60,16 @@ func defaultCache() string {
 	return filepath.Join(dir, "hark-embed-build")
 }
 
-func run(o options, log *slog.Logger) error {
+func run(ctx context.Context, o options, log *slog.Logger) error {
 	if o.out == "" || flag.NArg() > 0 {
 		return errors.New("say where to write the table: -o FILE")
 	}
 	start := time.Now()
-	glovePath, err := gloveArchive.fetch(o.cache, log)
+	glovePath, err := gloveArchive.fetch(ctx, o.cache, log)
 	if err != nil {
 		return err
 	}
-	encoderPath, err := encoderArchive.fetch(o.cache, log)
+	encoderPath, err := encoderArchive.fetch(ctx, o.cache, log)
 	if err != nil {
 		return err
 	}
