@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"hark/recall"
+)
 
 // Trace tells how one Assemble came to its result. It names messages by id and index and holds
 // numbers and reasons, but no text of any stored message.
@@ -53,6 +57,7 @@ type RecallTrace struct {
 	Dropped    []TraceDrop   `json:"dropped,omitempty"`
 	Cached     bool          `json:"cached,omitempty"` // same bytes as an earlier call of this turn
 	Took       time.Duration `json:"tookNs,omitempty"`
+	Search     *recall.Trace `json:"search,omitempty"`
 }
 
 // TraceItem is one message shown to the model.

@@ -1,0 +1,261 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"hark/memorybridge"
+)
+
+// Assemble implements ContextEngine. It returns no error: what fails inside costs the recall or the
+// window, never the turn, and the Trace says what it was. The input is not changed.
+func (e *Engine) Assemble(ctx context.Context, p AssembleParams) (res AssembleResult, err error) {
+	tr := &Trace{Model: p.Model}
+	defer func() {
+		if r := recover(); r != nil {
+			e.log.Error("assemble panicked; the host's messages are passed through", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			tr.note("internal error: the host's messages are passed through")
+			res, err = passThrough(p, tr), nil
+		}
+	}()
+	return e.assemble(ctx, p, tr), nil
+}
+
+// passThrough is the result that changes nothing, with a plain estimate.
+func passThrough(p AssembleParams, tr *Trace) AssembleResult {
+	res := AssembleResult{
+		Messages: append([]json.RawMessage{}, p.Messages...), Kept: make([]int, len(p.Messages)), Insert: []Insertion{},
+		PromptAuthority: Assembled, SystemPromptAddition: memorybridge.Render(p.MemoryPrompt, nil), Trace: tr,
+	}
+	for i, raw := range p.Messages {
+		res.Kept[i] = i
+		res.EstimatedTokens += len(raw)/4 + perMessage
+	}
+	return res
+}
+
+func (tr *Trace) note(format string, args ...any) {
+	tr.Notes = append(tr.Notes, fmt.Sprintf(format, args...))
+}
+
+func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) AssembleResult {
+	b := chooseBudget(p.TokenBudget, p.RuntimeSettings)
+	tr.Budget = BudgetTrace{Tokens: b.tokens, Usable: b.usable, Source: b.source, Reason: b.reason}
+	usable := e.applySettings(p.RuntimeSettings, b.usable, tr)
+
+	ms := e.measureAll(p.Messages)
+	owner := p.SenderIsOwner
+	for i := len(ms) - 1; i >= 0 && owner == nil; i-- {
+		if ms[i].isUser() && !ms[i].machine {
+			owner = ms[i].owner
+		}
+	}
+	sc := e.scope(ctx, p.SessionKey, p.SessionID, owner)
+	tr.Session, tr.Scope = sc.Session, sc.Stored
+
+	addition := e.addition(p, sc)
+	tr.Budget.Addition = e.tokens.count(addition)
+	limit := max(usable-tr.Budget.Addition, 0)
+
+	w := e.window(ctx, sc, ms, limit, tr)
+	kept := p.Messages[w.start:]
+	changed := map[int]json.RawMessage{}
+	if w.tokens > limit && len(kept) > 0 {
+		changed, w.tokens = e.shorten(kept, ms[w.start:], limit)
+		for i := range kept {
+			if changed[i] != nil {
+				tr.Window.Shortened = append(tr.Window.Shortened, w.start+i)
+			}
+		}
+		if w.tokens > limit {
+			tr.note("the last turn takes %d tokens where %d are left, even shortened", w.tokens, limit)
+		}
+	}
+	tr.Budget.History = w.tokens
+
+	q := ask(p, ms)
+	tr.Budget.Prompt = e.tokens.count(p.Prompt)
+	block := e.recall(ctx, recallCall{
+		scope: sc, question: q, messages: ms, start: w.start,
+		room: min(e.opts.RecallTokens, b.tokens/4, limit-w.tokens),
+	}, tr)
+	tr.Budget.Recall = block.tokens
+
+	res := e.compose(p, w, changed, block, q.live)
+	res.EstimatedTokens = w.tokens + block.tokens + tr.Budget.Addition
+	res.SystemPromptAddition, res.Trace = addition, tr
+	res.ContextProjection = projection(p.RuntimeSettings)
+	if w.start > 0 || len(changed) > 0 {
+		res.PromptAuthority = PreassemblyMayOverflow
+	}
+	return res
+}
+
+// applySettings records what the host says about the run and tightens the budget where the model
+// has just refused a context for its size.
+func (e *Engine) applySettings(s *RuntimeSettings, usable int, tr *Trace) int {
+	if s == nil {
+		return usable
+	}
+	tr.Mode = s.Runtime.Mode
+	if s.SchemaVersion > 1 {
+		tr.note("runtime settings of schema version %d are read as version 1", s.SchemaVersion)
+	}
+	if s.Model.Resolved != nil && *s.Model.Resolved != "" {
+		tr.Model = *s.Model.Resolved
+	}
+	if s.Diagnostics.FallbackReason != nil {
+		tr.note("fallback: %s", plainLine(*s.Diagnostics.FallbackReason))
+	}
+	if reason := s.Diagnostics.DegradedReason; reason != nil {
+		tr.note("degraded: %s", plainLine(*reason))
+		if *reason == "context_overflow" {
+			usable = int(cutTo * float64(usable))
+			tr.note("the last request overflowed: %d tokens are used", usable)
+		}
+	}
+	return usable
+}
+
+// projection is set where the host keeps its own thread and takes the context over turn by turn.
+func projection(s *RuntimeSettings) *ContextProjection {
+	if s == nil || !strings.Contains(s.ExecutionHost.ID, "codex") {
+		return nil
+	}
+	return &ContextProjection{Mode: "per_turn"}
+}
+
+// addition is the text for the system prompt: the memory plugin's, then the guide to the block. It
+// depends on the session, not on what is recalled, so that it stays the same from turn to turn.
+func (e *Engine) addition(p AssembleParams, sc Scope) string {
+	memory := memorybridge.Render(p.MemoryPrompt, &memorybridge.Options{
+		Count: e.tokens.count, Citations: p.CitationsMode, Tools: p.AvailableTools,
+	})
+	if may, _ := sc.mayRecall(); !may || e.opts.RecallTokens <= 0 {
+		return memory
+	}
+	if memory == "" {
+		return Guide
+	}
+	return memory + "\n\n" + Guide
+}
+
+// window chooses what part of the history is kept, and remembers where it starts.
+func (e *Engine) window(ctx context.Context, sc Scope, ms []*measure, limit int, tr *Trace) window {
+	l := lay(ms)
+	anchored := -1
+	if len(ms) > 0 {
+		anchored = e.findAnchor(ctx, sc.Session, ms, l)
+	}
+	w := l.choose(anchored, limit)
+	if w.moved {
+		e.saveAnchor(ctx, sc.Session, ms, w.start)
+	}
+	tr.Window = WindowTrace{
+		Messages: len(ms), Frames: w.frames, First: w.start, Dropped: w.start, Anchored: w.moved && w.start > 0, Reason: w.reason,
+	}
+	return w
+}
+
+// asked is the question of a call.
+type asked struct {
+	prompt   string // what the person says now, cleaned
+	previous string // what a person said before
+	live     int    // index of the current user message among the call's, -1 where the host appends it
+	reason   string // why nothing is asked
+}
+
+// ask finds what a person says now: the prompt, or in the host's tool loop the last user message.
+func ask(p AssembleParams, ms []*measure) asked {
+	last := -1
+	for i := len(ms) - 1; i >= 0 && last < 0; i-- {
+		if ms[i].isUser() {
+			last = i
+		}
+	}
+	text, _ := sanitize(p.Prompt)
+	now := clean(text)
+	a := asked{prompt: now.text, live: -1}
+	if now.machine {
+		a.prompt, a.reason = "", "not a person's words"
+	}
+	if last >= 0 && !answered(ms) && (strings.TrimSpace(p.Prompt) == "" || textPrint(now.text) == ms[last].text) {
+		a.live = last
+		if a.prompt == "" && a.reason == "" && !ms[last].machine {
+			a.prompt = ms[last].words
+		}
+	}
+	before := len(ms)
+	if a.live >= 0 {
+		before = a.live
+	}
+	for i := before - 1; i >= 0; i-- {
+		if ms[i].isUser() && !ms[i].machine && ms[i].words != "" {
+			a.previous = ms[i].words
+			break
+		}
+	}
+	return a
+}
+
+// answered reports that the history ends with a finished answer, so that no turn is running in it.
+func answered(ms []*measure) bool {
+	last := ms[len(ms)-1]
+	return last.role == "assistant" && len(last.calls) == 0
+}
+
+// compose puts the kept messages and the block together, by value and by reference.
+func (e *Engine) compose(p AssembleParams, w window, changed map[int]json.RawMessage, block recalled, live int) AssembleResult {
+	res := AssembleResult{
+		Messages: make([]json.RawMessage, 0, len(p.Messages)-w.start+1), Kept: []int{}, Insert: []Insertion{},
+		PromptAuthority: Assembled,
+	}
+	insert := func(m json.RawMessage) {
+		res.Insert = append(res.Insert, Insertion{Position: len(res.Messages), Message: m})
+		res.Messages = append(res.Messages, m)
+	}
+	for i := w.start; i < len(p.Messages); i++ {
+		if i == live && block.message != nil {
+			insert(block.message)
+		}
+		if short := changed[i-w.start]; short != nil {
+			insert(short)
+			continue
+		}
+		res.Kept = append(res.Kept, i)
+		res.Messages = append(res.Messages, p.Messages[i])
+	}
+	if live < 0 && block.message != nil {
+		insert(block.message)
+	}
+	return res
+}
+
+// Rebuild makes the resulting list of messages from the call's own and what an AssembleResult
+// refers to. It is for callers that received the result without Messages.
+func Rebuild(messages []json.RawMessage, kept []int, inserted []Insertion) ([]json.RawMessage, error) {
+	out := make([]json.RawMessage, 0, len(kept)+len(inserted))
+	next := 0
+	fill := func(until int) error {
+		for ; len(out) < until; next++ {
+			if next >= len(kept) || kept[next] < 0 || kept[next] >= len(messages) {
+				return fmt.Errorf("rebuild: no message for position %d", len(out))
+			}
+			out = append(out, messages[kept[next]])
+		}
+		return nil
+	}
+	for _, in := range inserted {
+		if in.Position < len(out) {
+			return nil, fmt.Errorf("rebuild: insertion at %d is out of order", in.Position)
+		}
+		if err := fill(in.Position); err != nil {
+			return nil, err
+		}
+		out = append(out, in.Message)
+	}
+	return out, fill(len(out) + len(kept) - next)
+}

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hark/embed"
+	"hark/index"
+	"hark/index/terms"
+)
+
+// pendingBatch is how many messages the background embeds at once, closeWait how long stop waits.
+const (
+	pendingBatch = 64
+	closeWait    = 10 * time.Second
+	minBackoff   = 5 * time.Second
+	maxBackoff   = 10 * time.Minute
+)
+
+// worker brings the vectors of stored messages: at once where the embedder is in this process,
+// in the background where it is not, and always what an outage, a crash or a new model left pending.
+type worker struct {
+	store   *index.Store
+	emb     embed.Embedder
+	log     *slog.Logger
+	local   bool
+	kick    chan struct{}
+	cancel  context.CancelFunc
+	group   *errgroup.Group
+	stopped chan struct{}
+}
+
+func startWorker(store *index.Store, emb embed.Embedder, log *slog.Logger) *worker {
+	ctx, cancel := context.WithCancel(context.Background())
+	in, ok := emb.(embed.InProcess)
+	w := &worker{
+		store: store, emb: emb, log: log, local: ok && in.InProcess(),
+		kick: make(chan struct{}, 1), cancel: cancel, group: new(errgroup.Group), stopped: make(chan struct{}),
+	}
+	if model := emb.Model(); model.Dim > 0 {
+		if err := store.UseSpace(ctx, w.space(model.Dim)); err != nil {
+			log.Warn("vector space not in use", "error", err)
+		}
+	}
+	w.group.Go(func() error { w.run(ctx); return nil })
+	go func() { _ = w.group.Wait(); close(w.stopped) }()
+	w.wake()
+	return w
+}
+
+// stop ends the background and waits for it.
+func (w *worker) stop() error {
+	w.cancel()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-w.stopped:
+		return nil
+	case <-timer.C:
+		return errors.New("the embedder did not stop within ten seconds")
+	}
+}
+
+// wake makes the background look for pending messages.
+func (w *worker) wake() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// follow is called for every stored batch. Failures are left to the background.
+func (w *worker) follow(ctx context.Context, batch []index.Message, seqs []int64) {
+	if !w.local || len(seqs) != len(batch) {
+		w.wake()
+		return
+	}
+	rows := make([]index.Message, 0, len(batch))
+	for i, m := range batch {
+		if m.Kind == index.Said || m.Kind == index.Tool {
+			m.Seq = seqs[i]
+			rows = append(rows, m)
+		}
+	}
+	if err := w.embed(ctx, rows); err != nil {
+		w.log.Warn("messages stored, vectors follow", "error", err, "messages", len(rows))
+		w.wake()
+	}
+}
+
+// run drains what is pending whenever it is woken, and after a failure as soon as the provider may
+// answer again.
+func (w *worker) run(ctx context.Context) {
+	backoff := minBackoff
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.kick:
+		}
+		for {
+			err := w.drain(ctx)
+			if err == nil {
+				backoff = minBackoff
+				break
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			wait := backoff
+			var down *embed.UnavailableError
+			if errors.As(err, &down) && down.After > wait {
+				wait = down.After
+			}
+			w.log.Warn("embedding postponed", "error", err, "retry", wait)
+			backoff = min(backoff*2, maxBackoff)
+			timer := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+		}
+	}
+}
+
+// drain embeds pending messages until there are none, or only ones that fail.
+func (w *worker) drain(ctx context.Context) error {
+	for last := int64(-1); ; {
+		rows, err := w.store.Pending(ctx, w.space(w.emb.Model().Dim), pendingBatch)
+		if err != nil {
+			return fmt.Errorf("list pending messages: %w", err)
+		}
+		if len(rows) == 0 || rows[0].Seq == last {
+			return nil
+		}
+		last = rows[0].Seq
+		if err := w.embed(ctx, rows); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *worker) space(dim int) index.Space {
+	model := w.emb.Model()
+	model.Dim = dim
+	return index.Space{ID: model.String(), Dim: dim}
+}
+
+// embed computes and stores the vectors of rows: the whole text, and its passages where there is
+// more than one.
+func (w *worker) embed(ctx context.Context, rows []index.Message) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var texts []string
+	var owner []index.Vector
+	for _, m := range rows {
+		texts, owner = append(texts, m.Text), append(owner, index.Vector{Seq: m.Seq})
+		passages := terms.Passages(m.Text)
+		if len(passages) < 2 {
+			continue
+		}
+		for i, p := range passages {
+			texts, owner = append(texts, p), append(owner, index.Vector{Seq: m.Seq, Part: i + 1})
+		}
+	}
+	vectors, err := w.emb.Embed(ctx, embed.Passage, texts)
+	var partial *embed.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		return fmt.Errorf("embed %d texts: %w", len(texts), err)
+	}
+	if len(vectors) != len(texts) {
+		return fmt.Errorf("embed: %d vectors for %d texts", len(vectors), len(texts))
+	}
+	dim := w.emb.Model().Dim
+	for i, v := range vectors {
+		owner[i].V = v
+		if len(v) > 0 {
+			dim = len(v)
+		}
+	}
+	if partial != nil {
+		for _, f := range partial.Failed {
+			owner[f.Index].Failed = f.Err.Error()
+		}
+	}
+	if dim == 0 {
+		return nil // nothing to embed, and the model has not told its dimension yet
+	}
+	space := w.space(dim)
+	if err := w.store.UseSpace(ctx, space); err != nil {
+		return fmt.Errorf("use vector space: %w", err)
+	}
+	if err := w.store.SetVectors(ctx, space, owner); err != nil {
+		return fmt.Errorf("store vectors: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"hark/index"
+)
+
+// place is what a delivery says about one message's place in the host's transcript.
+type place struct {
+	entryID    string
+	idem       string
+	agent      string
+	sessionID  string
+	generation string
+	position   int
+	positioned bool
+}
+
+// fingerprint identifies what a message says, whatever the host did to its form: white space is
+// collapsed, tool-call ids, signatures and metadata are not part of it.
+func (m *message) fingerprint() string {
+	h := sha256.New()
+	for i, part := range []string{m.said, m.tool, m.caption} {
+		if i > 0 {
+			h.Write([]byte{0})
+		}
+		for j, word := range strings.Fields(part) {
+			if j > 0 {
+				h.Write([]byte{' '})
+			}
+			h.Write([]byte(word))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// contentKey is the key of last resort: session, role, time and fingerprint. The same message said
+// again differs in its time; where it has none, or the same, by its occurrence (from 1).
+func contentKey(session, role, print string, ms int64, occurrence int) string {
+	key := "text:" + oneLine(session) + "/" + role + "/" + strconv.FormatInt(ms, 10) + "/" + print
+	if occurrence > 1 {
+		key += "#" + strconv.Itoa(occurrence)
+	}
+	return key
+}
+
+// millis is the message's own time, 0 where it has none.
+func (m *message) millis() int64 {
+	if m.at.IsZero() {
+		return 0
+	}
+	return m.at.UnixMilli()
+}
+
+// occurrences numbers messages that cannot be told apart, in the order they are seen. The zero
+// value is ready.
+type occurrences map[string]int
+
+func (o occurrences) next(session string, m *message, print string) int {
+	key := contentKey(session, m.role, print, m.millis(), 1)
+	o[key]++
+	return o[key]
+}
+
+// identify lists the keys of a message, most reliable first. The position counts only together with
+// the content, because a transcript that is cut back gives its positions to other messages.
+func identify(session string, m *message, print string, at place, occurrence int) []string {
+	keys := make([]string, 0, 4)
+	session = oneLine(session)
+	if at.entryID != "" {
+		keys = append(keys, "entry:"+session+"/"+oneLine(at.entryID))
+	}
+	idem := at.idem
+	if idem == "" {
+		idem = m.idem
+	}
+	if idem != "" {
+		keys = append(keys, "idem:"+session+"/"+m.role+"/"+oneLine(idem))
+	}
+	if at.positioned {
+		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s", at.agent, at.sessionID, at.generation, at.position, print[:8])))
+	}
+	return append(keys, contentKey(session, m.role, print, m.millis(), occurrence))
+}
+
+// oneLine keeps the separator of stored keys out of a key.
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
+
+// contradicts reports that two messages of the same content are two events: each has a place in
+// the transcript, and the places differ.
+func contradicts(stored, keys []string) bool {
+	for _, class := range []string{"entry:", "pos:"} {
+		a, b := keyOf(stored, class), keyOf(keys, class)
+		if a == "" || b == "" {
+			continue
+		}
+		return a != b
+	}
+	return false
+}
+
+func keyOf(keys []string, class string) string {
+	for _, key := range keys {
+		if strings.HasPrefix(key, class) {
+			return key
+		}
+	}
+	return ""
+}
+
+// kindOf maps a decoded message to the row it becomes.
+func (m *message) kindOf() (kind index.Kind, role string) {
+	switch m.role {
+	case "user":
+		if m.machine {
+			return index.Noise, "system"
+		}
+		return index.Said, "user"
+	case "assistant":
+		if m.said == "" && m.tool != "" {
+			return index.Tool, "assistant"
+		}
+		return index.Said, "assistant"
+	case "tool":
+		return index.Tool, "tool"
+	case "summary":
+		return index.Summary, "system"
+	}
+	return index.Noise, "system"
+}

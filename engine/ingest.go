@@ -1,0 +1,332 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hark/index"
+)
+
+// Limits of one delivery: rows a transaction, and bytes of a message whose JSON is kept beside its text.
+const (
+	maxBatch = 500
+	maxRaw   = 64 << 10
+)
+
+// item is one message of a delivery.
+type item struct {
+	raw     json.RawMessage
+	place   place
+	created time.Time // of the transcript event that held it; zero where unknown
+}
+
+// delivery is what every ingest path makes of its call.
+type delivery struct {
+	key, sessionID string
+	heartbeat      bool
+	items          []item
+	known          int  // so many of the first items are there for numbering only
+	partial        bool // not the session from its beginning: repetitions cannot be counted
+	receipt        *index.Receipt
+}
+
+type saved struct {
+	index.Appended
+	skipped int // items that are no messages, or are Hark's own
+}
+
+// Ingest implements ContextEngine.
+func (e *Engine) Ingest(ctx context.Context, p IngestParams) (IngestResult, error) {
+	done, err := e.save(ctx, delivery{
+		key: p.SessionKey, sessionID: p.SessionID, heartbeat: p.IsHeartbeat, items: items([]json.RawMessage{p.Message}),
+	})
+	if err != nil {
+		return IngestResult{}, fmt.Errorf("ingest: %w", err)
+	}
+	return IngestResult{Ingested: done.New+done.Updated > 0}, nil
+}
+
+// IngestBatch implements ContextEngine.
+func (e *Engine) IngestBatch(ctx context.Context, p IngestBatchParams) (IngestBatchResult, error) {
+	done, err := e.save(ctx, delivery{
+		key: p.SessionKey, sessionID: p.SessionID, heartbeat: p.IsHeartbeat, items: items(p.Messages),
+	})
+	if err != nil {
+		return IngestBatchResult{}, fmt.Errorf("ingest %d messages: %w", len(p.Messages), err)
+	}
+	return IngestBatchResult{IngestedCount: done.New + done.Updated}, nil
+}
+
+// AfterTurn implements ContextEngine. It stores the messages after the pre-prompt count, and the
+// earlier ones too where the session is new to the store or the count makes no sense.
+func (e *Engine) AfterTurn(ctx context.Context, p AfterTurnParams) error {
+	key := e.lineage(ctx, sessionKey(p.SessionKey, p.SessionTarget), p.SessionID)
+	known := p.PrePromptMessageCount
+	if known < 0 || known > len(p.Messages) {
+		known = 0
+	}
+	if known > 0 {
+		session := key
+		if session == "" {
+			session = "id:" + p.SessionID
+		}
+		rows, err := e.store.Session(ctx, session, 0, 1)
+		if err == nil && len(rows) == 0 {
+			known = 0
+		}
+	}
+	_, err := e.save(ctx, delivery{
+		key: key, sessionID: p.SessionID, heartbeat: p.IsHeartbeat, items: items(p.Messages), known: known,
+	})
+	if err != nil {
+		return fmt.Errorf("store the turn: %w", err)
+	}
+	return nil
+}
+
+// CommitTurn implements ContextEngine. Its errors leave nothing written; the host repeats the call.
+func (e *Engine) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurnResult, error) {
+	if strings.TrimSpace(p.AdvancementKey) == "" {
+		return CommitTurnResult{}, errors.New("commit turn: the advancement key is missing")
+	}
+	if id := p.Admission.LogicalTurnID; id != "" && id != p.AdvancementKey {
+		return CommitTurnResult{}, fmt.Errorf("commit turn: advancement key %q and logical turn %q differ", p.AdvancementKey, id)
+	}
+	key := sessionKey(p.SessionKey, p.SessionTarget)
+	if key == "" {
+		key = p.Admission.SessionKey
+	}
+	sessionID := p.SessionID
+	if sessionID == "" {
+		sessionID = p.Admission.SessionID
+	}
+	key = e.lineage(ctx, key, sessionID)
+	done, err := e.save(ctx, delivery{
+		key: key, sessionID: sessionID, heartbeat: p.IsHeartbeat, partial: true,
+		items:   turnItems(p, sessionID),
+		receipt: &index.Receipt{Key: "turn:" + p.AdvancementKey, Digest: digest(p.Messages)},
+	})
+	switch {
+	case errors.Is(err, index.ErrConflict):
+		return CommitTurnResult{}, fmt.Errorf("commit turn: advancement key %q was used for another turn, nothing was stored: %w", p.AdvancementKey, err)
+	case err != nil:
+		return CommitTurnResult{}, fmt.Errorf("commit turn: %w", err)
+	case done.Replayed:
+		return CommitTurnResult{Status: Duplicate}, nil
+	}
+	return CommitTurnResult{Status: Committed}, nil
+}
+
+func items(messages []json.RawMessage) []item {
+	out := make([]item, len(messages))
+	for i, raw := range messages {
+		out[i].raw = raw
+	}
+	return out
+}
+
+// turnItems gives the messages of a turn their places. The anchors name the first and the last
+// message; the positions between them are used only where their number agrees.
+func turnItems(p CommitTurnParams, sessionID string) []item {
+	out := items(p.Messages)
+	if len(out) == 0 {
+		return out
+	}
+	first, last := p.Admission.EntryAnchor, p.Terminal
+	if last.ActiveMessagePosition-first.ActiveMessagePosition == len(out)-1 && first.Generation != "" && first.Generation == last.Generation {
+		for i := range out {
+			out[i].place = place{
+				agent: first.AgentID, sessionID: sessionID, generation: first.Generation,
+				position: first.ActiveMessagePosition + i, positioned: true,
+			}
+		}
+	}
+	if m, err := decode(out[0].raw); err == nil && m.role == "user" {
+		out[0].place.entryID, out[0].place.idem = first.EntryID, first.IdempotencyKey
+	}
+	if len(out) > 1 {
+		out[len(out)-1].place.entryID = last.EntryID
+	}
+	return out
+}
+
+// digest identifies a turn's messages by their meaning as JSON: key order and white space do not count.
+func digest(messages []json.RawMessage) [32]byte {
+	h := sha256.New()
+	for _, raw := range messages {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		var v any
+		canonical := []byte(raw)
+		if dec.Decode(&v) == nil {
+			if data, err := json.Marshal(v); err == nil {
+				canonical = data
+			}
+		}
+		fmt.Fprintf(h, "%d\n", len(canonical))
+		h.Write(canonical)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// save stores a delivery: the one way into the index.
+func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
+	msgs, kept := decodeItems(d.items)
+	out := saved{skipped: len(d.items) - len(kept)}
+	sc := e.scope(ctx, d.key, d.sessionID, ownerOf(msgs))
+	kinds := classify(msgs, sc, d.heartbeat, e.opts.LearnCron)
+
+	e.ingest.Lock()
+	defer e.ingest.Unlock()
+	rows := make([]index.Message, 0, len(msgs))
+	number := occurrences{}
+	for i := range msgs {
+		it := d.items[kept[i]]
+		print := msgs[i].fingerprint()
+		nth := number.next(sc.Session, &msgs[i], print)
+		if kept[i] < d.known {
+			continue
+		}
+		keys := identify(sc.Session, &msgs[i], print, it.place, nth)
+		if d.partial && msgs[i].at.IsZero() {
+			keys = e.repetition(ctx, sc.Session, &msgs[i], print, it.place, nth, keys)
+		}
+		rows = append(rows, e.row(&msgs[i], it, sc, d.sessionID, kinds[i], keys))
+	}
+	e.markRestated(ctx, rows)
+	done, err := e.append(ctx, rows, d.receipt)
+	out.Appended = done
+	if err != nil {
+		return out, err
+	}
+	e.log.Debug("stored", "new", done.New, "duplicate", done.Duplicate, "updated", done.Updated,
+		"replayed", done.Replayed, "skipped", out.skipped)
+	return out, nil
+}
+
+// decodeItems decodes what are messages, without Hark's own, and tells which items they were.
+func decodeItems(items []item) (msgs []message, kept []int) {
+	for i, it := range items {
+		m, err := decode(it.raw)
+		if err != nil || m.custom == fenceName {
+			continue
+		}
+		msgs, kept = append(msgs, m), append(kept, i)
+	}
+	return msgs, kept
+}
+
+// repetition finds the keys of a message without a time of its own, delivered without the history
+// before it: if its content is stored for an event at another place, it is the next repetition.
+func (e *Engine) repetition(ctx context.Context, session string, m *message, print string, at place, nth int, keys []string) []string {
+	const most = 1000 // repetitions of one text without a time
+	for ; nth < most; nth++ {
+		keys = identify(session, m, print, at, nth)
+		seqs, err := e.store.Lookup(ctx, keys[len(keys)-1])
+		if err != nil || len(seqs) == 0 || seqs[0] == 0 {
+			return keys
+		}
+		rows, err := e.store.Get(ctx, seqs[0])
+		if err != nil || len(rows) == 0 || !contradicts(rows[0].Keys, keys) {
+			return keys
+		}
+	}
+	return keys
+}
+
+// row makes the index's row of a message.
+func (e *Engine) row(m *message, it item, sc Scope, sessionID string, kind index.Kind, keys []string) index.Message {
+	_, role := m.kindOf()
+	r := index.Message{
+		Keys: keys, Session: sc.Session, SessionID: sessionID, Scope: sc.Stored, Kind: kind, Role: role,
+		Text: m.said, Caption: joinLines(m.tool, m.caption), Time: m.at, TimeSource: index.FromMessage,
+	}
+	if role == "user" {
+		r.Sender = m.sender
+	}
+	if m.said == "" {
+		r.Text, r.Caption = m.tool, m.caption
+	}
+	if len(r.Caption) > maxCaption {
+		r.Caption = excerpt(r.Caption, maxCaption)
+	}
+	if r.Time.IsZero() {
+		r.Time, r.TimeSource = it.created, index.FromEvent
+	}
+	if r.Time.IsZero() {
+		r.Time, r.TimeSource = e.opts.Clock().UTC().Truncate(time.Millisecond), index.FromIngest
+	}
+	if !m.binary && len(it.raw) <= maxRaw && utf8.Valid(it.raw) {
+		r.Raw = it.raw
+	}
+	return r
+}
+
+func joinLines(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n" + b
+}
+
+// markRestated makes Noise of long user texts that another session has word for word.
+func (e *Engine) markRestated(ctx context.Context, rows []index.Message) {
+	for i := range rows {
+		r := &rows[i]
+		if r.Role != "user" || r.Kind != index.Said || len(r.Text) < restatedFrom {
+			continue
+		}
+		sum := sha256.Sum256([]byte(r.Text))
+		key := fmt.Sprintf("%x", sum[:12])
+		first, err := e.store.State(ctx, "restated", key)
+		switch {
+		case err != nil:
+		case len(first) == 0:
+			err = e.store.SetState(ctx, "restated", key, []byte(r.Session))
+		case string(first) != r.Session:
+			r.Kind = index.Noise
+		}
+		if err != nil {
+			e.log.Warn("restated text not looked up", "error", err)
+		}
+	}
+}
+
+// append writes rows, with a receipt in one transaction, and their vectors where the embedder is in
+// this process.
+func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *index.Receipt) (index.Appended, error) {
+	if len(rows) == 0 && receipt == nil {
+		return index.Appended{}, nil
+	}
+	var total index.Appended
+	for start := 0; start == 0 || start < len(rows); {
+		end := len(rows)
+		if receipt == nil {
+			end = min(end, start+maxBatch)
+		}
+		batch := rows[start:end]
+		done, err := e.store.Append(ctx, index.Batch{Messages: batch, Receipt: receipt})
+		if err != nil {
+			return total, err
+		}
+		total.New += done.New
+		total.Duplicate += done.Duplicate
+		total.Updated += done.Updated
+		total.Replayed = done.Replayed
+		if done.New+done.Updated > 0 && e.worker != nil {
+			e.worker.follow(ctx, batch, done.Seqs)
+		}
+		start = end
+		if len(rows) == 0 {
+			break
+		}
+	}
+	return total, nil
+}

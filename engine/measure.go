@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"hash/maphash"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// measure is what Assemble needs to know of one host message. It is kept between calls, because a
+// host sends the same history again and again; it holds no text but that of a person's short words.
+type measure struct {
+	role    string
+	calls   []string
+	result  string
+	stop    string
+	custom  string
+	machine bool
+	owner   *bool
+	ms      int64
+	tokens  int
+	print   string // fingerprint
+	text    string // print of the text alone
+	words   string // of a user message: the cleaned text, shortened
+	odd     bool   // no message object
+}
+
+// maxMeasures bounds the cache of measures, maxWords the text kept in one.
+const (
+	maxMeasures = 50_000
+	maxWords    = 2000
+)
+
+// isUser reports a message that a model sees as a person's turn.
+func (m *measure) isUser() bool { return m.role == "user" }
+
+// measureAll decodes and counts messages, each kind of bytes once.
+func (e *Engine) measureAll(raws []json.RawMessage) []*measure {
+	out := make([]*measure, len(raws))
+	keys := make([]uint64, len(raws))
+	var missing []int
+	for i, raw := range raws {
+		keys[i] = maphash.Bytes(e.tokens.seed, raw)
+	}
+	e.mu.Lock()
+	for i, key := range keys {
+		if out[i] = e.seen[key]; out[i] == nil {
+			missing = append(missing, i)
+		}
+	}
+	e.mu.Unlock()
+	if len(missing) == 0 {
+		return out
+	}
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	const share = 16
+	for start := 0; start < len(missing); start += share {
+		part := missing[start:min(start+share, len(missing))]
+		g.Go(func() error {
+			for _, i := range part {
+				out[i] = e.measureOne(raws[i])
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // measuring cannot fail
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.seen)+len(missing) > maxMeasures {
+		clear(e.seen)
+	}
+	for _, i := range missing {
+		e.seen[keys[i]] = out[i]
+	}
+	return out
+}
+
+func (e *Engine) measureOne(raw json.RawMessage) *measure {
+	m, err := decode(raw)
+	if err != nil {
+		return &measure{odd: true, tokens: e.tokens.message(nil, raw)}
+	}
+	out := &measure{
+		role: m.role, calls: m.calls, result: m.result, stop: m.stop, custom: m.custom, machine: m.machine,
+		owner: m.owner, ms: m.millis(), tokens: e.tokens.message(&m, raw), print: m.fingerprint(),
+	}
+	text := m.said
+	if text == "" {
+		text = m.tool
+	}
+	out.text = textPrint(text)
+	if m.role == "user" {
+		out.words = strings.Clone(cutRunes(m.said, maxWords))
+	}
+	return out
+}
+
+// textPrint identifies a text whatever its white space.
+func textPrint(text string) string {
+	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(text), " ")))
+	return hex.EncodeToString(sum[:12])
+}

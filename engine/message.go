@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of what is kept of one message for search, in bytes. Tool text is long and repeats itself;
+// its beginning and end say what it was.
+const (
+	maxToolText = 4000
+	maxCaption  = 2000
+	maxSaidText = 200_000
+)
+
+// wireMessage is the part of a host's message that is decoded. Fields of an unexpected type are
+// left empty: a message is never refused for its shape.
+type wireMessage struct {
+	Role           string          `json:"role"`
+	Content        json.RawMessage `json:"content"`
+	Timestamp      json.RawMessage `json:"timestamp"`
+	IdempotencyKey string          `json:"idempotencyKey"`
+	ToolCallID     string          `json:"toolCallId"`
+	ToolName       string          `json:"toolName"`
+	StopReason     string          `json:"stopReason"`
+	CustomType     string          `json:"customType"`
+	Summary        string          `json:"summary"`
+	Command        string          `json:"command"`
+	Output         string          `json:"output"`
+	Name           string          `json:"name"`
+	OpenClaw       struct {
+		SenderIsOwner *bool  `json:"senderIsOwner"`
+		SenderName    string `json:"senderName"`
+	} `json:"__openclaw"`
+}
+
+// block is one element of a message's content.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Data      string          `json:"data"`
+	MimeType  string          `json:"mimeType"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Source    struct {
+		Data      string `json:"data"`
+		MediaType string `json:"media_type"`
+	} `json:"source"`
+
+	raw json.RawMessage
+}
+
+// message is a decoded host message.
+type message struct {
+	role    string // "user", "assistant", "tool", "system", "summary", "custom" or "" for what is unknown
+	said    string // what a person or the assistant said; cleaned
+	tool    string // tool calls or a tool's output, capped
+	caption string // placeholders of images
+	calls   []string
+	result  string // id of the call this answers
+	at      time.Time
+	sender  string
+	owner   *bool
+	idem    string
+	stop    string
+	custom  string
+	binary  bool // carries images or data URIs
+	machine bool // a user message no person wrote
+	blocks  []block
+	plain   string // content where it is one string
+}
+
+var errNotMessage = errors.New("not a message object")
+
+// decode reads a host's message. It fails only for what is no JSON object.
+func decode(raw json.RawMessage) (message, error) {
+	trimmed := bytes.TrimSpace(raw)
+	if len(trimmed) == 0 || trimmed[0] != '{' {
+		return message{}, errNotMessage
+	}
+	var w wireMessage
+	if err := lenient(trimmed, &w); err != nil {
+		return message{}, fmt.Errorf("%w: %w", errNotMessage, err)
+	}
+	m := message{
+		role: roleOf(w.Role), result: w.ToolCallID, idem: w.IdempotencyKey, stop: w.StopReason,
+		custom: w.CustomType, owner: w.OpenClaw.SenderIsOwner, sender: plainLine(w.OpenClaw.SenderName),
+		at: parseTime(w.Timestamp),
+	}
+	m.plain, m.blocks = contentOf(w.Content)
+	m.extract(w)
+	return m, nil
+}
+
+// lenient decodes data and ignores fields of the wrong type.
+func lenient(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		return nil
+	}
+	return err
+}
+
+// roleOf maps the host's roles, and the names other hosts use, to the ones the index knows.
+func roleOf(role string) string {
+	switch strings.ToLower(role) {
+	case "user", "human":
+		return "user"
+	case "assistant", "ai", "model":
+		return "assistant"
+	case "toolresult", "tool", "function", "bashexecution":
+		return "tool"
+	case "system", "developer":
+		return "system"
+	case "compactionsummary", "branchsummary":
+		return "summary"
+	case "custom":
+		return "custom"
+	}
+	return ""
+}
+
+func contentOf(raw json.RawMessage) (string, []block) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "", nil
+	}
+	if raw[0] == '"' {
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return "", nil
+		}
+		return s, nil
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		return "", nil
+	}
+	blocks := make([]block, 0, len(parts))
+	for _, part := range parts {
+		var b block
+		if part = bytes.TrimSpace(part); len(part) > 0 && part[0] == '"' {
+			b.Type = "text"
+			_ = json.Unmarshal(part, &b.Text)
+		} else if lenient(part, &b) != nil {
+			continue
+		}
+		b.raw = part
+		blocks = append(blocks, b)
+	}
+	return "", blocks
+}
+
+// extract fills the texts of m.
+func (m *message) extract(w wireMessage) {
+	texts := make([]string, 0, len(m.blocks)+1)
+	if m.plain != "" {
+		texts = append(texts, m.plain)
+	}
+	var calls, captions []string
+	for _, b := range m.blocks {
+		switch {
+		case b.isCall():
+			m.calls = append(m.calls, b.ID)
+			calls = append(calls, callText(b))
+		case b.image() != "":
+			m.binary = true
+			data, mime := b.image(), b.MimeType
+			if mime == "" {
+				mime = b.Source.MediaType
+			}
+			captions = append(captions, placeholder("image", mime, data))
+		case b.isThinking():
+		case b.Text != "":
+			texts = append(texts, b.Text)
+		}
+	}
+	if w.Summary != "" {
+		texts = append(texts, w.Summary)
+	}
+	if w.Command != "" || w.Output != "" {
+		texts = append(texts, "$ "+w.Command, w.Output)
+	}
+	text, binary := sanitize(strings.Join(texts, "\n"))
+	m.binary = m.binary || binary
+	m.caption = excerpt(strings.Join(captions, "\n"), maxCaption)
+
+	switch m.role {
+	case "tool":
+		if w.ToolName != "" {
+			text = plainLine(w.ToolName) + ": " + text
+		}
+		m.tool = excerpt(strings.TrimSpace(text), maxToolText)
+	case "user":
+		cleaned := clean(text)
+		m.said, m.machine = excerpt(cleaned.text, maxSaidText), cleaned.machine
+		if m.sender == "" {
+			m.sender = cleaned.sender
+		}
+	default:
+		m.said = excerpt(stripHost(text), maxSaidText)
+		callsText, binary := sanitize(strings.Join(calls, "\n"))
+		m.tool, m.binary = excerpt(callsText, maxToolText), m.binary || binary
+	}
+}
+
+func (b block) isCall() bool {
+	switch b.Type {
+	case "toolCall", "tool_use", "toolUse", "tool_call", "functionCall":
+		return true
+	}
+	return false
+}
+
+func (b block) isThinking() bool {
+	return b.Type == "thinking" || b.Type == "redacted_thinking" || b.Type == "reasoning"
+}
+
+// image returns the encoded picture of an image block, or "".
+func (b block) image() string {
+	if b.Type != "image" && b.Type != "audio" && b.Type != "document" && b.Type != "file" {
+		return ""
+	}
+	if b.Data != "" {
+		return b.Data
+	}
+	return b.Source.Data
+}
+
+// callText renders a tool call for search: name and compact arguments, no id, because hosts rewrite ids.
+func callText(b block) string {
+	args := "{}"
+	if len(b.Arguments) > 0 {
+		var buf bytes.Buffer
+		if json.Compact(&buf, b.Arguments) == nil {
+			args = buf.String()
+		}
+	}
+	return b.Name + " " + args
+}
+
+// placeholder stands for data that is neither stored nor searched.
+func placeholder(kind, mime, data string) string {
+	sum := sha256.Sum256([]byte(data))
+	if mime == "" {
+		mime = "unknown type"
+	}
+	return fmt.Sprintf("[%s %s, %d bytes, sha256 %s]", kind, plainLine(mime), len(data)*3/4, hex.EncodeToString(sum[:6]))
+}
+
+// parseTime reads a host's timestamp: milliseconds, seconds, micro- or nanoseconds since 1970 by
+// size, the same as a string, or RFC 3339. The zero time means there is none.
+func parseTime(raw json.RawMessage) time.Time {
+	s := strings.TrimSpace(string(raw))
+	if len(s) > 1 && s[0] == '"' {
+		if json.Unmarshal(raw, &s) != nil {
+			return time.Time{}
+		}
+		s = strings.TrimSpace(s)
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil {
+		return fromNumber(f)
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1970 && t.Year() < 3000 {
+			return t.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+func fromNumber(f float64) time.Time {
+	switch {
+	case !(f >= 1e8) || f >= 4e18: // before 1973 in seconds is no clock; also NaN and infinity
+		return time.Time{}
+	case f < 1e11:
+		return time.UnixMilli(int64(f * 1000)).UTC()
+	case f < 1e14:
+		return time.UnixMilli(int64(f)).UTC()
+	case f < 1e17:
+		return time.UnixMicro(int64(f)).UTC()
+	}
+	return time.Unix(0, int64(f)).UTC()
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"strings"
+
+	"hark/index"
+)
+
+// Audience says who can hear a conversation.
+type Audience string
+
+// The audiences of the host's session keys.
+const (
+	Main      Audience = "main"      // the owner's main session
+	Explicit  Audience = "explicit"  // a session the owner named
+	Direct    Audience = "direct"    // one other person, or the owner, on a channel
+	Group     Audience = "group"     // a group, channel or room, with its topics and threads
+	Subagent  Audience = "subagent"  // a child the agent started
+	Automatic Audience = "automatic" // cron, hooks, heartbeats, the host's internal runs: nobody's conversation
+	Unknown   Audience = "unknown"
+)
+
+// Address is what a session key says. Keys are compared without regard to case, as the host does.
+type Address struct {
+	Agent    string
+	Audience Audience
+	Channel  string // "telegram"; "" where the key names none
+	Peer     string // the person of a direct session, the group of a group session
+	Thread   string // topic or thread inside it; part of the same audience
+}
+
+// ParseKey reads a session key of the host:
+//
+//	agent:<agent>:main                                    Main
+//	agent:<agent>:explicit:<id>, :webchat:…, :tui:…       Explicit
+//	agent:<agent>[:<channel>[:<account>]]:direct:<peer>   Direct (also dm)
+//	agent:<agent>:<channel>[:<account>]:group:<id>        Group (also channel, room, chat)
+//	agent:<agent>:subagent:<id>[:subagent:<id>]           Subagent
+//	agent:<agent>:cron:…, hook:…, internal-session-effects:…, node:…, and …:heartbeat   Automatic
+//
+// each with an optional :topic:<id> or :thread:<id> at the end, and with the agent prefix left out.
+// Ids may contain colons. Everything else is Unknown.
+func ParseKey(key string) Address {
+	parts := strings.Split(strings.ToLower(strings.TrimSpace(key)), ":")
+	a := Address{Audience: Unknown}
+	if len(parts) >= 3 && parts[0] == "agent" {
+		a.Agent, parts = parts[1], parts[2:]
+	}
+	if parts[len(parts)-1] == "heartbeat" {
+		a.Audience = Automatic
+		return a
+	}
+	switch parts[0] {
+	case "cron", "hook", "heartbeat", "internal-session-effects", "node", "system":
+		a.Audience = Automatic
+		return a
+	case "subagent":
+		if len(parts) > 1 && parts[1] != "" {
+			a.Audience, a.Peer = Subagent, strings.Join(parts[1:], ":")
+		}
+		return a
+	}
+	parts, a.Thread = cutThread(parts)
+	switch parts[0] {
+	case "main":
+		if len(parts) == 1 {
+			a.Audience = Main
+		}
+		return a
+	case "explicit", "webchat", "tui", "dashboard", "control-ui":
+		if len(parts) > 1 || parts[0] != "explicit" {
+			a.Audience, a.Channel, a.Peer = Explicit, parts[0], strings.Join(parts[1:], ":")
+		}
+		if len(parts) > 2 && parts[0] == "webchat" && (parts[1] == "direct" || parts[1] == "dm") {
+			a.Audience, a.Peer = Explicit, strings.Join(parts[2:], ":")
+		}
+		if len(parts) > 2 && isGroupWord(parts[1]) {
+			a.Audience, a.Peer = Group, strings.Join(parts[2:], ":")
+		}
+		return a
+	}
+	a.parsePeer(parts)
+	return a
+}
+
+// parsePeer reads [channel[:account]]:<kind>:<id…>. The kind word is looked for in the first three
+// places only, so that an id containing "group" cannot turn a direct session into another.
+func (a *Address) parsePeer(parts []string) {
+	for i := 0; i < len(parts) && i < 3; i++ {
+		word := parts[i]
+		direct := word == "direct" || word == "dm"
+		if !direct && !isGroupWord(word) || i == 0 && word == "channel" {
+			continue
+		}
+		peer := strings.Join(parts[i+1:], ":")
+		if peer == "" {
+			return
+		}
+		if i > 0 {
+			a.Channel = parts[0]
+		}
+		a.Peer, a.Audience = peer, Group
+		if direct {
+			a.Audience = Direct
+		}
+		return
+	}
+}
+
+func isGroupWord(word string) bool {
+	return word == "group" || word == "channel" || word == "room" || word == "chat" || word == "guild"
+}
+
+// cutThread takes a trailing topic or thread off; ids with colons before it stay whole.
+func cutThread(parts []string) (rest []string, thread string) {
+	for i := len(parts) - 2; i >= 1; i-- {
+		if parts[i] == "topic" || parts[i] == "thread" {
+			return parts[:i], strings.Join(parts[i+1:], ":")
+		}
+	}
+	return parts, ""
+}
+
+// Policy says which conversations of an agent share a memory.
+type Policy string
+
+// The policies. What a session sees under each:
+//
+//	session of                 owner                          session      agent
+//	main, explicit, webchat    the owner's conversations      itself       everything
+//	direct, sender is owner    the owner's conversations      itself       everything
+//	direct, anybody else       that person's conversations    itself       everything
+//	group, topic, thread       the same group                 itself       everything
+//	subagent, isolated         nothing                        nothing      nothing
+//	subagent, fork             what its parent sees           its parent   everything
+//	cron, heartbeat, internal  nothing                        nothing      nothing
+//	unknown key                itself                         itself       itself
+//	no key at all              nothing                        nothing      nothing
+//
+// A policy decides what is seen, not what is stored: changing it takes effect at once.
+const (
+	PolicyOwner   Policy = "owner" // the default
+	PolicySession Policy = "session"
+	PolicyAgent   Policy = "agent"
+)
+
+// ownerScope is the memory of the agent's owner.
+const ownerScope = "owner"
+
+// Scope is whose memory a session belongs to. It is computed once from a call and decides both
+// where its messages are stored and what may be recalled for it.
+type Scope struct {
+	Address Address
+	Session string // lineage: the session key, or one made from the session id
+	Stored  string // index.Message.Scope of what is said here
+
+	visible   []string // scopes recalled from
+	all       bool     // every scope
+	only      string   // restrict recall to this lineage
+	forbidden string   // why nothing is recalled; "" when something may be
+}
+
+// Partition returns the index.Message.Scope of what is said in the session with this key, for
+// programs that store messages without an engine. owner says that a direct session's person is the
+// agent's owner.
+func Partition(key string, owner bool) string {
+	return scopes{agent: "main"}.of(key, "", owner).Stored
+}
+
+// scopes computes scopes for one agent.
+type scopes struct {
+	agent  string
+	policy Policy
+	person map[string]string // "telegram:42" → canonical name, from the identity links
+}
+
+func newScopes(agent string, policy Policy, links map[string][]string) scopes {
+	s := scopes{agent: strings.ToLower(agent), policy: policy, person: map[string]string{}}
+	for name, ids := range links {
+		for _, id := range ids {
+			s.person[strings.ToLower(strings.TrimSpace(id))] = strings.ToLower(strings.TrimSpace(name))
+		}
+	}
+	return s
+}
+
+// of computes the scope of a session. The owner flag is what the host says about the person of a
+// direct session.
+func (s scopes) of(key, sessionID string, owner bool) Scope {
+	key = strings.TrimSpace(key)
+	sc := Scope{Address: ParseKey(key), Session: key}
+	if key == "" {
+		sc.Session = "id:" + sessionID
+		sc.Stored = "session:" + sc.Session
+		sc.forbidden = "no session key: identity unknown"
+		return sc
+	}
+	sc.Stored = s.stored(sc.Address, key, owner)
+	foreign := sc.Address.Agent != "" && sc.Address.Agent != s.agent
+	if foreign {
+		sc.Stored = "agent:" + sc.Address.Agent + "/" + sc.Stored
+	}
+	switch {
+	case sc.Address.Audience == Automatic:
+		sc.forbidden = "not a conversation but a run of the host's own"
+	case sc.Address.Audience == Subagent:
+		sc.forbidden = "subagent without a shared context"
+	case sc.Address.Audience == Unknown || foreign:
+		sc.visible, sc.only = []string{sc.Stored}, key
+	case s.policy == PolicySession:
+		sc.visible, sc.only = []string{sc.Stored, s.stored(sc.Address, key, !owner)}, key
+	case s.policy == PolicyAgent:
+		sc.all = true
+	default:
+		sc.visible = []string{sc.Stored}
+		if peer := s.peerScope(sc.Address); peer != sc.Stored && sc.Address.Audience == Direct {
+			sc.visible = append(sc.visible, peer) // what was stored before the host said whose it is
+		}
+	}
+	return sc
+}
+
+// mayRecall reports whether anything may be recalled for the session, and why not.
+func (sc Scope) mayRecall() (ok bool, reason string) { return sc.forbidden == "", sc.forbidden }
+
+// filter restricts a search to what the session may see.
+func (sc Scope) filter(kinds []index.Kind) index.Filter {
+	return index.Filter{Scopes: sc.visible, Session: sc.only, AllScopes: sc.all, Kinds: kinds}
+}
+
+func (s scopes) stored(a Address, key string, owner bool) string {
+	switch a.Audience {
+	case Main, Explicit:
+		return ownerScope
+	case Direct:
+		if owner {
+			return ownerScope
+		}
+		return s.peerScope(a)
+	case Group:
+		return "group:" + a.Channel + ":" + a.Peer
+	case Subagent:
+		return "subagent:" + a.Peer
+	case Automatic:
+		return "automatic"
+	}
+	return "session:" + key
+}
+
+// peerScope is the memory of one person, joined over channels by the identity links.
+func (s scopes) peerScope(a Address) string {
+	id := a.Channel + ":" + a.Peer
+	name, linked := s.person[id]
+	if !linked {
+		name, linked = s.person[a.Peer]
+	}
+	switch {
+	case linked && name == ownerScope:
+		return ownerScope
+	case linked:
+		return "person:" + name
+	}
+	return "peer:" + id
+}

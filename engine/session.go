@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"strings"
+)
+
+// maxRemembered bounds the maps an engine keeps beside the store; they are refilled from it.
+const maxRemembered = 10_000
+
+// lineage returns the session's key: the one given, else the one last seen with the session id, else "".
+func (e *Engine) lineage(ctx context.Context, key, sessionID string) string {
+	key = strings.TrimSpace(key)
+	if sessionID == "" {
+		return key
+	}
+	e.mu.Lock()
+	known := e.lineages[sessionID]
+	e.mu.Unlock()
+	if known == key && key != "" {
+		return key
+	}
+	if key == "" {
+		if known != "" {
+			return known
+		}
+		value, err := e.store.State(ctx, "lineage", sessionID)
+		if err != nil {
+			return ""
+		}
+		key = string(value)
+	} else if err := e.store.SetState(ctx, "lineage", sessionID, []byte(key)); err != nil {
+		e.log.Warn("session key not remembered", "error", err)
+	}
+	if key != "" {
+		e.mu.Lock()
+		if len(e.lineages) >= maxRemembered {
+			clear(e.lineages)
+		}
+		e.lineages[sessionID] = key
+		e.mu.Unlock()
+	}
+	return key
+}
+
+// scope computes the scope of a call. owner is what the call's messages say about their person.
+func (e *Engine) scope(ctx context.Context, key, sessionID string, owner *bool) Scope {
+	key = e.lineage(ctx, key, sessionID)
+	isOwner := ParseKey(key).Audience == Direct && e.owner(ctx, key, owner)
+	sc := e.scopes.of(key, sessionID, isOwner)
+	if sc.Address.Audience == Subagent {
+		e.inherit(ctx, &sc, 0)
+	}
+	return sc
+}
+
+// owner tells whether the person of a direct session is the agent's owner, and remembers what the
+// host said about it.
+func (e *Engine) owner(ctx context.Context, key string, said *bool) bool {
+	e.mu.Lock()
+	known, ok := e.owners[key]
+	e.mu.Unlock()
+	if !ok {
+		value, err := e.store.State(ctx, "owner", key)
+		known, ok = string(value) == "yes", err == nil && len(value) > 0
+	}
+	if said == nil || ok && known == *said {
+		return known
+	}
+	value := "no"
+	if *said {
+		value = "yes"
+	}
+	if err := e.store.SetState(ctx, "owner", key, []byte(value)); err != nil {
+		e.log.Warn("owner of a session not remembered", "error", err)
+	}
+	e.mu.Lock()
+	if len(e.owners) >= maxRemembered {
+		clear(e.owners)
+	}
+	e.owners[key] = *said
+	e.mu.Unlock()
+	return *said
+}
+
+// ownerOf returns what the last message that says so says about its person.
+func ownerOf(msgs []message) *bool {
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if msgs[i].role == "user" && !msgs[i].machine && msgs[i].owner != nil {
+			return msgs[i].owner
+		}
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// CleanText takes a person's words out of what the host sends as a user message: without the
+// channel's envelope, metadata blocks, timestamps, hidden context, media notes, data URIs and Hark's
+// own recall block. What the person wrote stays, their own JSON and brackets included. The result
+// is valid UTF-8 without control characters; cleaning it again changes nothing.
+func CleanText(text string) string {
+	text, _ = sanitize(text)
+	return clean(text).text
+}
+
+type cleaned struct {
+	text    string
+	sender  string
+	machine bool // written by the host or another session, not by a person
+}
+
+const (
+	internalBegin = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
+	internalEnd   = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
+	fenceName     = "hark-recall"
+)
+
+var (
+	// A metadata block of the host: a header that calls itself untrusted, then fenced JSON.
+	metadataBlock = regexp.MustCompile("^[A-Z][^\\n(]{0,80}\\(untrusted[^)\\n]{0,60}\\):[ \\t]*\\n?\\s*```(?:json)?[ \\t]*\\n((?s:.*?))\\n?```[ \\t]*(?:\\n|$)")
+	untrustedTail = regexp.MustCompile(`(?s)(?:^|\n)Untrusted context \(metadata, do not treat as instructions or commands\):\n.*$`)
+	bracketed     = regexp.MustCompile(`^\[([^\]\n]{3,240})\][ \t]*`)
+	weekdayStamp  = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})?(?: \S+)?$`)
+	channelWord   = regexp.MustCompile(`^(?i:telegram|whatsapp|discord|slack|signal|imessage|bluebubbles|matrix|msteams|teams|microsoft teams|webchat|web|sms|email|gmail|line|feishu|lark|google ?chat|mattermost|nextcloud(?: talk)?|nostr|irc|zalo|zalouser|twitch|qqbot|qq|wechat|dingtalk|voice|tlon|synology-chat)\b`)
+	envelopeProof = regexp.MustCompile(`(?:^|\s)(?:id:\S+|\+\d+[smhdw]|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})`)
+	envelopeClock = regexp.MustCompile(`\d{1,2}:\d{2}`)
+	afterName     = regexp.MustCompile(`\s+(?:\(?@\S+|\(?id:|\+\d|\d{4}-\d{2}-\d{2}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s\d)`)
+	messageIDLine = regexp.MustCompile(`(?m)^\[(?:message_id|message id|slack message id|reply_to_id): ?[^\]\n]*\][ \t]*$\n?`)
+	mediaLine     = regexp.MustCompile(`(?m)^(?:\[media attached[^\n]*\]|<media:[a-z]+>|To send an image back, prefer the message tool[^\n]*)[ \t]*$\n?`)
+	systemEvent   = regexp.MustCompile(`^System: \[\d{4}-\d{2}-\d{2}[^\]\n]*\][^\n]*(?:\n|$)`)
+	dataURI       = regexp.MustCompile(`data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+)?(?:;[a-zA-Z0-9=._-]+)*;base64,([A-Za-z0-9+/=_-]{16,})`)
+	base64Run     = regexp.MustCompile(`[A-Za-z0-9+/]{1000,}={0,2}`)
+)
+
+// The beginnings of user messages that the host or another session wrote.
+var machineOpenings = []string{
+	"[Subagent Context]", "[Inter-session message]", "[Subagent Task]", "Pre-compaction memory flush.",
+	"[OpenClaw heartbeat", "[Subagent completion]",
+}
+
+// clean strips text, which is sanitized, until nothing more comes off.
+func clean(text string) cleaned {
+	out := cleaned{text: strings.TrimSpace(text)}
+	for {
+		before := out.text
+		out.text = strings.TrimSpace(stripHost(out.text))
+		out.stripHead()
+		out.text = strings.TrimSpace(untrustedTail.ReplaceAllString(out.text, ""))
+		out.text = strings.TrimSpace(mediaLine.ReplaceAllString(out.text, ""))
+		out.text = strings.TrimSpace(messageIDLine.ReplaceAllString(out.text, ""))
+		if out.text == before {
+			break
+		}
+	}
+	for _, opening := range machineOpenings {
+		if strings.HasPrefix(out.text, opening) {
+			out.machine = true
+		}
+	}
+	return out
+}
+
+// stripHost removes the blocks that Hark or the host put into any kind of message.
+func stripHost(text string) string {
+	if strings.Contains(text, internalBegin) {
+		text = cutBetween(text, internalBegin, internalEnd)
+	}
+	return stripFences(text)
+}
+
+// cutBetween removes every begin…end pair. A begin without an end stays: it may be a person's words.
+func cutBetween(text, begin, end string) string {
+	var out strings.Builder
+	for {
+		i := strings.Index(text, begin)
+		if i < 0 {
+			break
+		}
+		j := strings.Index(text[i+len(begin):], end)
+		if j < 0 {
+			break
+		}
+		out.WriteString(text[:i])
+		text = text[i+len(begin)+j+len(end):]
+	}
+	out.WriteString(text)
+	return out.String()
+}
+
+// stripFences removes recall blocks of any store: an opening marker and the ending of the same nonce.
+func stripFences(text string) string {
+	const open = "<" + fenceName + " "
+	from := 0
+	for {
+		i := strings.Index(text[from:], open)
+		if i < 0 {
+			return text
+		}
+		i += from
+		rest := text[i+len(open):]
+		nonce, _, ok := strings.Cut(rest, ">")
+		if !ok || len(nonce) > 64 || strings.ContainsAny(nonce, "\n<") {
+			from = i + len(open)
+			continue
+		}
+		end := "</" + fenceName + " " + nonce + ">"
+		j := strings.Index(rest, end)
+		if j < 0 {
+			from = i + len(open)
+			continue
+		}
+		text = text[:i] + rest[j+len(end):]
+		from = i
+	}
+}
+
+// stripHead removes one layer of what stands before a person's words.
+func (c *cleaned) stripHead() {
+	if m := metadataBlock.FindStringSubmatchIndex(c.text); m != nil {
+		if name := senderName(c.text[:m[2]], c.text[m[2]:m[3]]); name != "" {
+			c.sender = name
+		}
+		c.text = strings.TrimSpace(c.text[m[1]:])
+	}
+	if loc := systemEvent.FindStringIndex(c.text); loc != nil {
+		c.text = strings.TrimSpace(c.text[loc[1]:])
+	}
+	m := bracketed.FindStringSubmatchIndex(c.text)
+	if m == nil {
+		return
+	}
+	inside := c.text[m[2]:m[3]]
+	name, ok := envelope(inside)
+	if !ok {
+		return
+	}
+	if c.sender == "" {
+		c.sender = name
+	}
+	c.text = strings.TrimSpace(c.text[m[1]:])
+}
+
+// envelope reports whether the inside of a leading bracket is a channel's envelope or the host's
+// timestamp, and whose name it carries. A channel name alone proves nothing; an id, an age or a
+// date beside a time does.
+func envelope(inside string) (sender string, ok bool) {
+	if weekdayStamp.MatchString(inside) {
+		return "", true
+	}
+	channel := channelWord.FindString(inside)
+	if channel == "" || !envelopeProof.MatchString(inside) || !envelopeClock.MatchString(inside) {
+		return "", false
+	}
+	name := inside[len(channel):]
+	if loc := afterName.FindStringIndex(name); loc != nil {
+		name = name[:loc[0]]
+	}
+	return plainLine(name), true
+}
+
+// senderName reads a display name out of the host's metadata JSON.
+func senderName(header, body string) string {
+	if !strings.HasPrefix(header, "Sender") && !strings.HasPrefix(header, "Conversation info") {
+		return ""
+	}
+	var fields map[string]any
+	if json.Unmarshal([]byte(body), &fields) != nil {
+		return ""
+	}
+	keys := []string{"name", "display_name", "label", "username"}
+	if strings.HasPrefix(header, "Conversation") {
+		keys = []string{"sender"} // its label names the conversation
+	}
+	for _, key := range keys {
+		if name, ok := fields[key].(string); ok && plainLine(name) != "" {
+			return plainLine(name)
+		}
+	}
+	return ""
+}
+
+// sanitize makes text valid UTF-8 without control and direction characters, with \n line ends, and
+// replaces embedded binary data by placeholders; binary reports whether there was any.
+func sanitize(text string) (out string, binary bool) {
+	if len(text) > 64 && strings.Contains(text, ";base64,") {
+		text = dataURI.ReplaceAllStringFunc(text, func(uri string) string {
+			binary = true
+			m := dataURI.FindStringSubmatch(uri)
+			return placeholder("data", m[1], m[2])
+		})
+	}
+	if len(text) >= 1000 {
+		text = base64Run.ReplaceAllStringFunc(text, func(run string) string {
+			if !mixedCase(run) {
+				return run
+			}
+			binary = true
+			return placeholder("data", "base64", run)
+		})
+	}
+	if plainText(text) {
+		return text, binary
+	}
+	var b strings.Builder
+	b.Grow(len(text))
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		i += size
+		switch {
+		case r == '\r':
+			if i >= len(text) || text[i] != '\n' {
+				b.WriteByte('\n')
+			}
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r == '\u2028' || r == '\u2029':
+			b.WriteByte('\n')
+		case r == utf8.RuneError, unicode.IsControl(r), isDirection(r):
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String(), binary
+}
+
+// plainText reports that sanitize has nothing to do, which is so for nearly every message.
+func plainText(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// isDirection reports characters that reorder what a reader sees, and byte-order marks.
+func isDirection(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\ufeff' || r == '\u200e' || r == '\u200f'
+}
+
+// mixedCase tells encoded data from a long word: both cases and digits within a short stretch.
+func mixedCase(s string) bool {
+	var lower, upper, digit bool
+	for i := 0; i < min(len(s), 400); i++ {
+		lower = lower || s[i] >= 'a' && s[i] <= 'z'
+		upper = upper || s[i] >= 'A' && s[i] <= 'Z'
+		digit = digit || s[i] >= '0' && s[i] <= '9'
+	}
+	return lower && upper && digit
+}
+
+// plainLine makes a name fit for one line of a rendered block.
+func plainLine(s string) string {
+	s, _ = sanitize(s)
+	s = strings.Join(strings.Fields(s), " ")
+	return cutRunes(s, 120)
+}
+
+// excerpt keeps the beginning and the end of a text of more than limit bytes, two thirds and one,
+// and says how much is missing. Cuts fall between characters that are seen as one.
+func excerpt(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	head := cutRunes(text, limit*2/3)
+	tail := cutFront(text, limit/3)
+	return head + leftOut(len(text)-len(head)-len(tail)) + tail
+}
