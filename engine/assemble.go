@@ -29,10 +29,10 @@ func passThrough(p AssembleParams, tr *Trace) AssembleResult {
 	res := AssembleResult{
 		Messages: append([]json.RawMessage{}, p.Messages...), Kept: make([]int, len(p.Messages)), Insert: []Insertion{},
 		PromptAuthority: Assembled, SystemPromptAddition: memorybridge.Render(p.MemoryPrompt, nil), Trace: tr,
+		EstimatedTokens: Estimate(p.Messages),
 	}
-	for i, raw := range p.Messages {
+	for i := range p.Messages {
 		res.Kept[i] = i
-		res.EstimatedTokens += len(raw)/4 + perMessage
 	}
 	return res
 }

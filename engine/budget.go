@@ -193,3 +193,29 @@ func (c *counter) message(m *message, raw json.RawMessage) int {
 	}
 	return n
 }
+
+// Estimate is the host's own estimate of messages: a quarter of the characters of what is sent,
+// rounded up, and a fixed cost for a picture. It is quick and wrong for languages other than English.
+func Estimate(messages []json.RawMessage) int {
+	chars := 0
+	for _, raw := range messages {
+		m, err := decode(raw)
+		if err != nil {
+			chars += len(raw)
+			continue
+		}
+		n := utf8.RuneCountInString(m.plain)
+		for _, b := range m.blocks {
+			if b.image() != "" {
+				n += perImage * 4
+				continue
+			}
+			n += utf8.RuneCountInString(b.Text) + utf8.RuneCountInString(b.Thinking) + len(b.Name) + len(b.Arguments)
+		}
+		if n == 0 {
+			n = utf8.RuneCountInString(m.said) + utf8.RuneCountInString(m.tool)
+		}
+		chars += n
+	}
+	return (chars + 3) / 4
+}
