@@ -1,0 +1,222 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"hark/engine"
+)
+
+// chatLine is one line of the chat format. Only role and content are needed.
+type chatLine struct {
+	ID         string          `json:"id"`
+	Session    string          `json:"session"`
+	Role       string          `json:"role"`
+	Sender     string          `json:"sender"`
+	Timestamp  stamp           `json:"timestamp"`
+	Content    json.RawMessage `json:"content"` // text, or a list of content blocks
+	ToolCalls  []chatCall      `json:"toolCalls"`
+	ToolCallID string          `json:"toolCallId"`
+	ToolName   string          `json:"toolName"`
+}
+
+// chatCall is one tool call of an assistant's message.
+type chatCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// chatMessage is a message as the host stores it, made from a line of the chat format.
+type chatMessage struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"toolCallId,omitempty"`
+	ToolName   string          `json:"toolName,omitempty"`
+	Timestamp  int64           `json:"timestamp,omitempty"` // Unix milliseconds
+	Host       *chatHost       `json:"__openclaw,omitempty"`
+}
+
+// chatHost is what the host notes about a message beside it.
+type chatHost struct {
+	SenderName string `json:"senderName"`
+}
+
+// block is one content block of a message.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// chat reads the chat format: every line is one message, in the order it was said.
+func (d *decoding) chat(data []byte) {
+	seen := map[string]int{}
+	for n, line := range lines(data) {
+		line, reason := d.usable(line)
+		if reason != "" {
+			d.bad(n, reason)
+			continue
+		}
+		var c chatLine
+		if err := json.Unmarshal(line, &c); err != nil {
+			d.bad(n, explain(err))
+			continue
+		}
+		if reason := d.say(n, c, seen); reason != "" {
+			d.bad(n, reason)
+		}
+	}
+}
+
+// say adds one line of chat to its session. seen counts equal lines, so that the second "ok" of
+// a session without times is not taken for the first.
+func (d *decoding) say(line int, c chatLine, seen map[string]int) (reason string) {
+	if c.Role == "" {
+		return `the message has no "role"`
+	}
+	if c.Timestamp.bad != "" {
+		return "the timestamp " + strconv.Quote(c.Timestamp.bad) + " is neither RFC 3339 (2026-03-01T18:00:00Z) nor Unix time"
+	}
+	role, ok := chatRole(c.Role)
+	if !ok {
+		count(&d.counts.unknown, c.Role)
+		d.file.Skipped++
+		return ""
+	}
+	content, empty, reason := c.content()
+	if reason != "" {
+		return reason
+	}
+	if empty {
+		d.counts.empty++
+		d.file.Skipped++
+		return ""
+	}
+	msg := chatMessage{Role: role, Content: content, ToolCallID: c.ToolCallID, ToolName: c.ToolName}
+	if c.Sender != "" {
+		msg.Host = &chatHost{SenderName: c.Sender}
+	}
+	if !c.Timestamp.IsZero() {
+		msg.Timestamp = c.Timestamp.UnixMilli()
+	}
+	raw, err := encode(msg)
+	if err != nil {
+		return "the content is not valid JSON"
+	}
+	key := d.chatKey(c.Session)
+	s := d.session(key, key) // the format has no session ids
+	id := c.ID
+	if id == "" {
+		hash := digest([]byte(key), raw)
+		seen[hash]++
+		id = "chat-" + hash
+		if again := seen[hash]; again > 1 {
+			id += "-" + strconv.Itoa(again)
+		}
+	}
+	d.dated(c.Timestamp.Time)
+	s.Entries = append(s.Entries, engine.HistoryEntry{
+		EntryID: id, Seq: int64(line), Role: role, CreatedAt: c.Timestamp.text(), Message: raw,
+	})
+	return ""
+}
+
+// content builds the content of a message: text stays text, tool calls become blocks after it.
+func (c chatLine) content() (content json.RawMessage, empty bool, reason string) {
+	var blocks []json.RawMessage
+	text := ""
+	switch {
+	case len(c.Content) == 0 || string(c.Content) == "null":
+	case c.Content[0] == '"':
+		if err := json.Unmarshal(c.Content, &text); err != nil {
+			return nil, false, explain(err)
+		}
+	case c.Content[0] == '[':
+		if err := json.Unmarshal(c.Content, &blocks); err != nil {
+			return nil, false, explain(err)
+		}
+	default:
+		return nil, false, `the field "content" has to be text or a list of content blocks`
+	}
+	if len(c.ToolCalls) == 0 {
+		isEmpty := strings.TrimSpace(text) == "" && len(blocks) == 0
+		if blocks == nil && len(c.Content) > 0 && c.Content[0] == '"' {
+			return c.Content, isEmpty && c.ToolCallID == "", ""
+		}
+		if isEmpty {
+			return json.RawMessage("[]"), c.ToolCallID == "", ""
+		}
+		return c.Content, false, ""
+	}
+	var add []any
+	for _, b := range blocks {
+		add = append(add, b)
+	}
+	if text != "" {
+		add = append(add, block{Type: "text", Text: text})
+	}
+	for _, call := range c.ToolCalls {
+		add = append(add, block{Type: "toolCall", ID: call.ID, Name: call.Name, Arguments: call.Arguments})
+	}
+	out, err := encode(add)
+	if err != nil {
+		return nil, false, "the tool calls are not valid JSON"
+	}
+	return out, false, ""
+}
+
+// chatRole maps the role names people use to the host's.
+func chatRole(role string) (string, bool) {
+	switch strings.ToLower(strings.TrimSpace(role)) {
+	case "user", "human":
+		return "user", true
+	case "assistant", "ai", "bot", "model", "agent":
+		return "assistant", true
+	case "tool", "toolresult", "tool_result", "function":
+		return "toolResult", true
+	case "system", "developer":
+		return "system", true
+	}
+	return "", false
+}
+
+// chatKey is the session key of a chat line.
+func (d *decoding) chatKey(session string) string {
+	if d.opts.Session != "" {
+		return d.opts.Session
+	}
+	session = strings.TrimSpace(session)
+	if session == "" {
+		session = sessionIDOf(d.file.Path)
+	}
+	return KeyFor(d.opts.Agent, session)
+}
+
+// KeyFor returns the session key for a name: the name itself where it is a whole key of the host,
+// agent:<agent>:<name> where it is the rest of one (main, telegram:direct:42), and otherwise
+// agent:<agent>:explicit:<name>.
+func KeyFor(agent, name string) string {
+	switch {
+	case strings.HasPrefix(strings.ToLower(name), "agent:"):
+		return name
+	case engine.ParseKey(name).Audience != engine.Unknown:
+		return "agent:" + agent + ":" + name
+	}
+	return "agent:" + agent + ":explicit:" + name
+}
+
+// encode writes JSON without escaping what need not be escaped.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
