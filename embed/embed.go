@@ -55,8 +55,8 @@ func (k Kind) String() string {
 // never a zero vector, never NaN. Vectors are finite and of one dimension.
 //
 // With a nil error the result is as long as texts. A *PartialError accompanies a result of that length too: the texts
-// it lists are nil, the others are good. With any other error there is no result. Cancelling ctx ends the call with an
-// error that is ctx's. Safe for concurrent use; the caller owns the vectors.
+// it lists are nil, the others are good or blank. With any other error there is no result. Cancelling ctx ends the call
+// with an error that matches ctx's. Safe for concurrent use; the caller owns the vectors.
 type Embedder interface {
 	Model() Model
 	Embed(ctx context.Context, kind Kind, texts []string) ([][]float32, error)

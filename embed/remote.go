@@ -71,7 +71,7 @@ func (r *Remote) Embed(ctx context.Context, kind Kind, texts []string) ([][]floa
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := &call{remote: r, kind: kind, out: make([][]float32, len(texts)), errs: make([]error, len(texts))}
+	c := r.newCall(kind, len(texts))
 	var items []item
 	for i, text := range texts {
 		if text = clean(text); text != "" {
@@ -93,6 +93,10 @@ type call struct {
 	errs   []error
 }
 
+func (r *Remote) newCall(kind Kind, n int) *call {
+	return &call{remote: r, kind: kind, out: make([][]float32, n), errs: make([]error, n)}
+}
+
 // item is a text to send, prefix included, and where its vector goes.
 type item struct {
 	index int
@@ -110,7 +114,7 @@ func (c *call) prefix() string {
 func (c *call) cached(ctx context.Context, it item) ([][]float32, error) {
 	c.out[it.index], c.errs[it.index] = c.remote.cache.get(ctx, it.text, func() ([]float32, error) {
 		// A call of its own: this one may leave while the request is still under way.
-		asked := call{remote: c.remote, kind: c.kind, out: make([][]float32, 1), errs: make([]error, 1)}
+		asked := c.remote.newCall(c.kind, 1)
 		asked.run(ctx, []item{{0, it.text}})
 		return asked.out[0], asked.errs[0]
 	})
@@ -201,25 +205,26 @@ func (e rejected) Is(target error) bool { return target == ErrRejected }
 
 // long embeds the pieces of one text and returns the direction of their average, weighted by length.
 func (c *call) long(ctx context.Context, pieces []string) ([]float32, error) {
-	var sum []float64
-	for _, piece := range pieces {
-		if clean(piece) == "" {
-			continue
-		}
-		v, err := c.piece(ctx, piece)
-		if err != nil {
-			return nil, err
-		}
-		if sum == nil {
-			sum = make([]float64, len(v))
-		}
-		for i, x := range v {
-			sum[i] += float64(x) * float64(len(piece))
+	inner := c.remote.newCall(c.kind, len(pieces))
+	var items []item
+	for i, piece := range pieces {
+		if clean(piece) != "" {
+			items = append(items, item{i, piece})
 		}
 	}
-	mean := make([]float32, len(sum))
-	for i, x := range sum {
-		mean[i] = float32(x)
+	inner.run(ctx, items)
+	var mean []float32
+	for _, it := range items {
+		if err := inner.errs[it.index]; err != nil {
+			return nil, err
+		}
+		if mean == nil {
+			mean = make([]float32, len(inner.out[it.index]))
+		}
+		share := float32(len(it.text)) / float32(len(pieces[0]))
+		for i, x := range inner.out[it.index] {
+			mean[i] += x * share
+		}
 	}
 	if err := normalise(mean); err != nil {
 		return nil, rejected{&fault{kind: refused, reason: "its parts cancel out", err: err}}
@@ -227,42 +232,27 @@ func (c *call) long(ctx context.Context, pieces []string) ([]float32, error) {
 	return mean, nil
 }
 
-func (c *call) piece(ctx context.Context, text string) ([]float32, error) {
-	vectors, err := c.remote.send(ctx, c.kind, []string{text})
-	if err == nil {
-		return vectors[0], nil
-	}
-	if f, ok := errors.AsType[*fault](err); ok && f.aboutTexts() {
-		return c.alone(ctx, text, f)
-	}
-	return nil, err
-}
-
 // result gathers what became of the items.
 func (c *call) result(ctx context.Context, items []item) ([][]float32, error) {
 	var partial PartialError
-	made := false
+	useful := false // some text has its vector, or its verdict
 	for _, it := range items {
 		if err := c.errs[it.index]; err != nil {
 			partial.Failed = append(partial.Failed, TextError{it.index, err})
+			useful = useful || errors.Is(err, ErrRejected)
 		} else {
-			made = true
+			useful = true
 		}
 	}
 	switch {
 	case len(partial.Failed) == 0:
 		return c.out, nil
-	case made:
+	case useful:
 		return c.out, &partial
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	for _, f := range partial.Failed {
-		if !errors.Is(f.Err, ErrRejected) { // nothing came of it and the provider is why
-			return nil, f.Err
-		}
-	}
-	return c.out, &partial
+	return nil, partial.Failed[0].Err
 }
 
 // send makes one request, again after passing faults as often as kind allows, and returns checked unit vectors. Its

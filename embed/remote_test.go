@@ -185,6 +185,48 @@ func TestRefusingEverythingIsTheProvidersFault(t *testing.T) {
 	})
 }
 
+// However many texts a server refuses, a caller that drops the rejected ones gets through.
+func TestManyBadTextsEndAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &scripted{script: func(_ int, texts []string) error {
+			for _, text := range texts {
+				if strings.Contains(text, "bad") {
+					return &fault{kind: refused, reason: "HTTP 400"}
+				}
+			}
+			return nil
+		}}
+		r := scriptedRemote(b, nil)
+		pending := []string{"good"}
+		for range 40 {
+			pending = append(pending, "bad")
+		}
+		calls := 0
+		for ; len(pending) > 0 && calls < 100; calls++ {
+			vectors, err := r.Embed(t.Context(), Passage, pending)
+			var left []string
+			partial, ok := errors.AsType[*PartialError](err)
+			switch {
+			case ok:
+				for _, f := range partial.Failed {
+					if !errors.Is(f.Err, ErrRejected) {
+						left = append(left, pending[f.Index])
+					}
+				}
+			case err != nil:
+				left = pending
+			case len(vectors) != len(pending):
+				t.Fatalf("%d vectors for %d texts", len(vectors), len(pending))
+			}
+			pending = left
+			<-time.After(longPause)
+		}
+		if calls > 10 {
+			t.Errorf("%d calls, %d texts left", calls, len(pending))
+		}
+	})
+}
+
 // Passage work in the queue does not hold up a question, and no more requests fly than allowed.
 func TestQuestionsPassTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

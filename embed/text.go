@@ -25,8 +25,8 @@ func visible(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !unicode.Is(unicode.Variation_Selector, r)
 }
 
-// tokensOf estimates from above how many tokens a model makes of text: four ASCII bytes, or one other character, and
-// runs of digits and punctuation count more. It only decides where to cut before a server has to object.
+// tokensOf estimates how many tokens a model makes of text: one for four ASCII letters, two other ASCII characters or
+// one character of another script. It only decides where to cut before a server has to object.
 func tokensOf(text string) int {
 	quarters := 0
 	for _, r := range text {
