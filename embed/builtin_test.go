@@ -11,6 +11,7 @@ import (
 
 	"hark/embed"
 	"hark/embed/embedtest"
+	"hark/embed/static"
 )
 
 func openBuiltin(tb testing.TB) *embed.Builtin {
@@ -154,5 +155,18 @@ func BenchmarkBuiltin(b *testing.B) {
 			}
 			b.ReportMetric(float64(len(batch)*b.N)/b.Elapsed().Seconds(), "texts/s")
 		})
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	data, err := os.ReadFile("builtin/table.hark")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := static.Decode(data); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,6 +36,26 @@ func TestOllamaConforms(t *testing.T) {
 	}
 	embedtest.Run(t, openOne)
 	embedtest.RunPoison(t, openOne, "a cup of cyanide")
+}
+
+// Any chromem-go embedding function serves, with the same checks.
+func TestChromemFunctionConforms(t *testing.T) {
+	embedtest.Run(t, func(t *testing.T) embed.Embedder {
+		t.Helper()
+		return embed.NewFunc("mine", func(ctx context.Context, text string) ([]float32, error) {
+			vectors, err := embedtest.Hashed(16).Embed(ctx, embed.Passage, []string{text})
+			if err == nil && vectors[0] == nil {
+				vectors[0] = []float32{15: 2}
+			}
+			return vectors[0], err
+		}, embed.Config{Model: "hash"}, silent())
+	})
+	e := embed.NewFunc("mine", func(context.Context, string) ([]float32, error) {
+		return []float32{float32(math.NaN()), 1}, nil
+	}, embed.Config{Model: "nan"}, silent())
+	if v, err := e.Embed(t.Context(), embed.Query, []string{"one"}); !errors.Is(err, embed.ErrRejected) || v[0] != nil {
+		t.Errorf("NaN: %v, error %v", v, err)
+	}
 }
 
 // Without a key the given server is asked and nothing else, even with a key for another one in the environment.
