@@ -1,0 +1,375 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"hark/index/terms"
+)
+
+// entryKey marks keys of transcript entries, whose text the host may finish later.
+const entryKey = "entry:"
+
+// idLength is the length of a public id before a collision extends it: 50 bits.
+const idLength = 10
+
+// statements are prepared on the durable connection, for appends.
+type statements struct {
+	identity, addIdentity, receipt, addReceipt, id, name, message, doc, whole *sql.Stmt
+	all                                                                       []*sql.Stmt
+}
+
+func (st *statements) prepare(ctx context.Context, db *sql.DB) error {
+	for _, p := range []struct {
+		to  **sql.Stmt
+		sql string
+	}{
+		{&st.identity, `SELECT seq FROM identities WHERE hash=?`},
+		{&st.addIdentity, `INSERT INTO identities(hash, seq) VALUES(?, ?)`},
+		{&st.receipt, `SELECT digest FROM receipts WHERE key=?`},
+		{&st.addReceipt, `INSERT INTO receipts(key, digest) VALUES(?, ?)`},
+		{&st.id, `SELECT 1 FROM messages WHERE id=?`},
+		{&st.name, `INSERT INTO names(name) VALUES(?)`},
+		{&st.message, `INSERT INTO messages(id, keys, session, session_id, scope, kind, role, sender, time_ms, time_source, text, caption, raw)
+			VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
+		{&st.doc, `INSERT OR REPLACE INTO docs(seq, body) VALUES(?, ?)`},
+		{&st.whole, `SELECT ` + messageColumns + ` FROM messages WHERE seq=?`},
+	} {
+		s, err := db.PrepareContext(ctx, p.sql)
+		if err != nil {
+			return err
+		}
+		*p.to = s
+		st.all = append(st.all, s)
+	}
+	return nil
+}
+
+func (st *statements) close() {
+	for _, s := range st.all {
+		s.Close()
+	}
+}
+
+// Append stores a batch in one transaction that is on disk when it returns, with its words
+// searchable. Messages that are known by any key are duplicates; where the first key is of a
+// transcript entry ("entry:") and the text differs, the row's text, caption, raw form and
+// kind are replaced and its vectors are pending again. Forgotten messages stay forgotten:
+// they count as duplicates with row 0. On any error nothing is stored.
+func (s *Store) Append(ctx context.Context, b Batch) (Appended, error) {
+	if err := s.enter(); err != nil {
+		return Appended{}, err
+	}
+	defer s.leave()
+	for i := range b.Messages {
+		if err := valid(&b.Messages[i]); err != nil {
+			return Appended{}, fmt.Errorf("append: message %d: %w", i, err)
+		}
+	}
+	if len(b.Messages) >= followBatch {
+		if err := s.words.wait(ctx); err != nil {
+			return Appended{}, err
+		}
+	}
+	done, err := s.write(ctx)
+	if err != nil {
+		return Appended{}, err
+	}
+	defer done()
+	out, err := s.append(ctx, b)
+	if err != nil {
+		return Appended{}, fmt.Errorf("append: %w", err)
+	}
+	return out, nil
+}
+
+func valid(m *Message) error {
+	switch {
+	case len(m.Keys) == 0 || m.Keys[0] == "":
+		return errors.New("no identity key")
+	case slices.ContainsFunc(m.Keys, func(k string) bool { return strings.Contains(k, "\n") }):
+		return errors.New("an identity key holds a line break")
+	case m.Kind > Noise:
+		return fmt.Errorf("unknown kind %d", m.Kind)
+	case !utf8.ValidString(m.Text) || !utf8.ValidString(m.Caption):
+		return errors.New("text is not valid UTF-8")
+	}
+	return nil
+}
+
+// appending is one transaction of Append and what memory has to learn from it.
+type appending struct {
+	*analyser // of what is stored and what this transaction adds
+	s         *Store
+	tx        *sql.Tx
+	staged    []staged
+	place     map[int64]int // row → staged
+	changes   []change
+	out       Appended
+}
+
+// staged is a row that was added or replaced.
+type staged struct {
+	rec
+	raw     []byte
+	doc     terms.Doc
+	keys    []string
+	session string
+	scope   string
+	update  bool
+}
+
+func (s *Store) append(ctx context.Context, b Batch) (Appended, error) {
+	// The transaction itself runs uncancelled: interrupting a statement costs a goroutine each.
+	quiet := context.WithoutCancel(ctx)
+	tx, err := s.durable.BeginTx(quiet, nil)
+	if err != nil {
+		return Appended{}, err
+	}
+	defer tx.Rollback()
+	// The columns may be read without the lock: who has the turn to write alone changes them.
+	a := &appending{analyser: newAnalyser(s.analyzer, s.cols), s: s, tx: tx, place: map[int64]int{}}
+	a.analyser.addName = a.addName
+	if replayed, err := a.receive(quiet, b.Receipt); err != nil || replayed {
+		return Appended{Replayed: replayed}, err
+	}
+	a.out.Seqs = make([]int64, len(b.Messages))
+	for i := range b.Messages {
+		if err := ctx.Err(); err != nil {
+			return Appended{}, err
+		}
+		if a.out.Seqs[i], err = a.message(quiet, &b.Messages[i]); err != nil {
+			return Appended{}, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return Appended{}, err
+	}
+	a.publish()
+	return a.out, nil
+}
+
+// receive checks and stores the receipt.
+func (a *appending) receive(ctx context.Context, r *Receipt) (replayed bool, err error) {
+	if r == nil {
+		return false, nil
+	}
+	st := &a.s.stmts
+	var digest []byte
+	switch err := a.tx.StmtContext(ctx, st.receipt).QueryRowContext(ctx, r.Key).Scan(&digest); {
+	case err == nil && bytes.Equal(digest, r.Digest[:]):
+		return true, nil
+	case err == nil:
+		return false, ErrConflict
+	case !errors.Is(err, sql.ErrNoRows):
+		return false, err
+	}
+	_, err = a.tx.StmtContext(ctx, st.addReceipt).ExecContext(ctx, r.Key, r.Digest[:])
+	return false, err
+}
+
+func hashKey(key string) []byte {
+	h := sha256.Sum256([]byte(key))
+	return h[:16]
+}
+
+// message stores, replaces or recognises one message and returns its row.
+func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
+	const unknown = -1
+	st := &a.s.stmts
+	found := int64(unknown)
+	byFirst := false
+	var missing []string
+	for i, key := range m.Keys {
+		if key == "" || slices.Contains(m.Keys[:i], key) {
+			continue
+		}
+		var seq int64
+		switch err := a.tx.StmtContext(ctx, st.identity).QueryRowContext(ctx, hashKey(key)).Scan(&seq); {
+		case errors.Is(err, sql.ErrNoRows):
+			missing = append(missing, key)
+		case err != nil:
+			return 0, err
+		case found == unknown:
+			found, byFirst = seq, i == 0
+		}
+	}
+	if found == unknown {
+		seq, err := a.insert(ctx, m)
+		if err != nil {
+			return 0, err
+		}
+		a.out.New++
+		return seq, a.identify(ctx, missing, seq)
+	}
+	if err := a.identify(ctx, missing, found); err != nil {
+		return 0, err
+	}
+	if found > 0 && len(missing) > 0 {
+		if _, err := a.tx.ExecContext(ctx, `UPDATE messages SET keys = keys || char(10) || ? WHERE seq=?`,
+			strings.Join(missing, "\n"), found); err != nil {
+			return 0, err
+		}
+	}
+	if found > 0 && byFirst && strings.HasPrefix(m.Keys[0], entryKey) {
+		updated, err := a.update(ctx, m, found)
+		if err != nil {
+			return 0, err
+		}
+		if updated {
+			a.out.Updated++
+			return found, nil
+		}
+	}
+	a.out.Duplicate++
+	return found, nil
+}
+
+func (a *appending) identify(ctx context.Context, keys []string, seq int64) error {
+	add := a.tx.StmtContext(ctx, a.s.stmts.addIdentity)
+	for _, key := range keys {
+		if _, err := add.ExecContext(ctx, hashKey(key), seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *appending) insert(ctx context.Context, m *Message) (int64, error) {
+	id, err := a.publicID(ctx, m.Keys[0])
+	if err != nil {
+		return 0, err
+	}
+	st := &a.s.stmts
+	res, err := a.tx.StmtContext(ctx, st.message).ExecContext(ctx, id, strings.Join(distinct(m.Keys), "\n"),
+		m.Session, m.SessionID, m.Scope, m.Kind, m.Role, m.Sender, m.Time.UnixMilli(), m.TimeSource, m.Text, m.Caption, []byte(m.Raw))
+	if err != nil {
+		return 0, err
+	}
+	seq, err := res.LastInsertId()
+	if err != nil {
+		return 0, err
+	}
+	return seq, a.stage(ctx, m, seq, false)
+}
+
+func distinct(keys []string) []string {
+	out := make([]string, 0, len(keys))
+	for _, k := range keys {
+		if k != "" && !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// publicID derives an id from a key and extends it until it is free.
+func (a *appending) publicID(ctx context.Context, key string) (string, error) {
+	sum := sha256.Sum256([]byte(key))
+	full := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
+	for n := idLength; n <= len(full); n++ {
+		var one int
+		err := a.tx.StmtContext(ctx, a.s.stmts.id).QueryRowContext(ctx, full[:n]).Scan(&one)
+		if errors.Is(err, sql.ErrNoRows) {
+			return full[:n], nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("no free id for key %q", key)
+}
+
+// update replaces the text of a row if it differs; sender, session and time stay.
+func (a *appending) update(ctx context.Context, m *Message, seq int64) (bool, error) {
+	row, err := scanMessage(a.tx.StmtContext(ctx, a.s.stmts.whole).QueryRowContext(ctx, seq))
+	if err != nil || row.Text == m.Text {
+		return false, err
+	}
+	row.Text, row.Caption, row.Raw, row.Kind = m.Text, m.Caption, m.Raw, m.Kind
+	if _, err := a.tx.ExecContext(ctx, `UPDATE messages SET text=?, caption=?, raw=?, kind=? WHERE seq=?`,
+		row.Text, row.Caption, []byte(row.Raw), row.Kind, seq); err != nil {
+		return false, err
+	}
+	res, err := a.tx.ExecContext(ctx, `INSERT INTO changes(seq) VALUES(?)`, seq)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.LastInsertId()
+	if err != nil {
+		return false, err
+	}
+	a.changes = append(a.changes, change{n, seq})
+	if err := dropVectors(ctx, a.tx, a.s.spaceNumbers(), seq); err != nil {
+		return false, err
+	}
+	return true, a.stage(ctx, &row, seq, true)
+}
+
+// stage analyses a message, writes its columns and keeps them for publish.
+func (a *appending) stage(ctx context.Context, m *Message, seq int64, update bool) error {
+	row, doc, keys, err := a.analyse(ctx, m)
+	if err != nil {
+		return err
+	}
+	row.seq = seq
+	if _, err := a.tx.StmtContext(ctx, a.s.stmts.doc).ExecContext(ctx, seq, encodeDoc(row, doc)); err != nil {
+		return err
+	}
+	st := staged{rec: row, raw: doc.Bytes(), doc: doc, keys: keys, session: m.Session, scope: m.Scope, update: update}
+	if i, ok := a.place[seq]; ok {
+		st.update = a.staged[i].update
+		a.staged[i] = st
+		return nil
+	}
+	a.place[seq] = len(a.staged)
+	a.staged = append(a.staged, st)
+	return nil
+}
+
+// addName stores a string that has no number yet.
+func (a *appending) addName(ctx context.Context, name string) (uint32, error) {
+	res, err := a.tx.StmtContext(ctx, a.s.stmts.name).ExecContext(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.LastInsertId()
+	return uint32(n), err
+}
+
+// publish makes a committed transaction visible.
+func (a *appending) publish() {
+	if len(a.staged) == 0 {
+		return
+	}
+	s := a.s
+	entries := make([]wordDoc, 0, len(a.staged))
+	s.mu.Lock()
+	for name, id := range a.names {
+		s.cols.names.set(id, name)
+	}
+	for i := range a.staged {
+		st := &a.staged[i]
+		if !st.update {
+			s.cols.add(st.rec, st.raw, st.doc, true)
+			entries = append(entries, wordDoc{seq: st.seq, keys: st.keys, session: st.session, scope: st.scope, kind: st.kind})
+			continue
+		}
+		if slot, ok := s.cols.slot(st.seq); ok {
+			s.cols.replace(slot, st.rec, st.raw, st.doc)
+			s.dropInMemory(slot)
+		}
+	}
+	s.words.announce(entries, a.changes)
+	s.mu.Unlock()
+	s.relift()
+	s.words.wake()
+}

@@ -1,0 +1,5 @@
+//go:build !none
+
+package index
+
+func dotInt8(a, b []int8) int32 { return dotGeneric(a, b) }

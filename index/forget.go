@@ -1,0 +1,248 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blevesearch/bleve/v2/index/scorch/mergeplan"
+)
+
+// Forget removes rows with all that was derived from them and returns how many. Their
+// identity keys stay, as hashes, so that storing the same messages again does not bring them
+// back. Deleted content is overwritten in the log at once; in the files of the lexical index
+// by a merge in the background (Status says "erasing", Settle waits for it), which the next
+// Open resumes.
+func (s *Store) Forget(ctx context.Context, sel Selection) (int, error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	done, err := s.write(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	s.mu.RLock()
+	seqs := s.cols.selected(sel)
+	s.mu.RUnlock()
+	if len(seqs) == 0 {
+		return 0, nil
+	}
+	changes, err := s.forget(ctx, seqs)
+	if err != nil {
+		return 0, fmt.Errorf("forget: %w", err)
+	}
+	s.mu.Lock()
+	for _, seq := range seqs {
+		if slot, ok := s.cols.slot(seq); ok {
+			s.dropInMemory(slot)
+			s.cols.remove(slot)
+		}
+	}
+	s.episodes.clear()
+	s.words.announce(nil, changes)
+	s.words.eraseSoon()
+	s.mu.Unlock()
+	s.relift()
+	if err := s.dropNames(ctx); err != nil {
+		s.trouble("drop unused names", err)
+	}
+	// The pages as they were before are still in the write-ahead log.
+	if _, err := s.durable.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		s.trouble("truncate the write-ahead log", err)
+	}
+	s.words.wake()
+	return len(seqs), nil
+}
+
+// selected lists the rows of a selection, ascending.
+func (c *columns) selected(sel Selection) []int64 {
+	var out []int64
+	if len(sel.Seqs) == 0 && sel.Session == "" && sel.Before.IsZero() && !sel.All {
+		return nil
+	}
+	want := make(map[int64]bool, len(sel.Seqs))
+	for _, seq := range sel.Seqs {
+		want[seq] = true
+	}
+	session, known := c.names.ids[sel.Session]
+	for i := range c.rows {
+		r := &c.rows[i]
+		if !r.alive() || len(want) > 0 && !want[r.seq] ||
+			sel.Session != "" && (!known || r.session != session) ||
+			!sel.Before.IsZero() && r.time >= sel.Before.UnixMilli() {
+			continue
+		}
+		out = append(out, r.seq)
+	}
+	return out
+}
+
+func (s *Store) forget(ctx context.Context, seqs []int64) ([]change, error) {
+	tx, err := s.durable.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback()
+	list := jsonInts(seqs)
+	if err := bury(ctx, tx, list); err != nil {
+		return nil, err
+	}
+	for _, stmt := range []string{
+		`DELETE FROM messages WHERE seq IN (SELECT value FROM json_each(?))`,
+		`DELETE FROM docs WHERE seq IN (SELECT value FROM json_each(?))`,
+		`DELETE FROM failures WHERE seq IN (SELECT value FROM json_each(?))`,
+	} {
+		if _, err := tx.ExecContext(ctx, stmt, list); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range s.spaceNumbers() {
+		keys := make([]int64, len(seqs))
+		for i, seq := range seqs {
+			keys[i] = vectorKey(n, seq)
+		}
+		for _, table := range []string{"vectors", "floats"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE key IN (SELECT value FROM json_each(?))`, jsonInts(keys)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO state VALUES('store', 'erase', '1')`); err != nil {
+		return nil, err
+	}
+	changes, err := addChanges(ctx, tx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	return changes, tx.Commit()
+}
+
+// bury turns the identities of rows into tombstones.
+func bury(ctx context.Context, tx *sql.Tx, list string) error {
+	rows, err := tx.QueryContext(ctx, `SELECT keys FROM messages WHERE seq IN (SELECT value FROM json_each(?))`, list)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var hashes [][]byte
+	for rows.Next() {
+		var keys string
+		if err := rows.Scan(&keys); err != nil {
+			return err
+		}
+		for key := range strings.SplitSeq(keys, "\n") {
+			hashes = append(hashes, hashKey(key))
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	set, err := tx.PrepareContext(ctx, `UPDATE identities SET seq=0 WHERE hash=?`)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	for _, h := range hashes {
+		if _, err := set.ExecContext(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addChanges(ctx context.Context, tx *sql.Tx, seqs []int64) ([]change, error) {
+	add, err := tx.PrepareContext(ctx, `INSERT INTO changes(seq) VALUES(?)`)
+	if err != nil {
+		return nil, err
+	}
+	defer add.Close()
+	out := make([]change, len(seqs))
+	for i, seq := range seqs {
+		res, err := add.ExecContext(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		n, err := res.LastInsertId()
+		if err != nil {
+			return nil, err
+		}
+		out[i] = change{n, seq}
+	}
+	return out, nil
+}
+
+// dropNames deletes strings that no row refers to any more: a session's key can name a person.
+func (s *Store) dropNames(ctx context.Context) error {
+	s.mu.RLock()
+	c := s.cols
+	used := make([]bool, len(c.names.byID))
+	for i := range c.rows {
+		if r := &c.rows[i]; r.alive() {
+			for _, id := range [...]uint32{r.session, r.scope, r.sender, r.role, r.lang, r.main} {
+				used[id] = true
+			}
+		}
+	}
+	var unused []int64
+	for id, name := range c.names.byID {
+		if id > 0 && name != "" && !used[id] {
+			unused = append(unused, int64(id))
+		}
+	}
+	s.mu.RUnlock()
+	if len(unused) == 0 {
+		return nil
+	}
+	if _, err := s.durable.ExecContext(ctx, `DELETE FROM names WHERE id IN (SELECT value FROM json_each(?))`, jsonInts(unused)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Backward(unused) {
+		c.names.drop(uint32(id))
+	}
+	return nil
+}
+
+// eraseSoon asks the follower to erase forgotten words from the files of the index.
+func (w *words) eraseSoon() {
+	w.follow.mu.Lock()
+	defer w.follow.mu.Unlock()
+	w.follow.erase = true
+}
+
+// erase merges all segments into one without the removed documents.
+func (w *words) erase(ctx context.Context) error {
+	return guarded(func() error {
+		w.mu.RLock()
+		defer w.mu.RUnlock()
+		merger, ok := w.idx.(interface {
+			ForceMerge(context.Context, *mergeplan.MergePlanOptions) error
+		})
+		if !ok {
+			return nil
+		}
+		return merger.ForceMerge(ctx, nil)
+	})
+}
+
+// eraseDone notes that nothing is left to erase, unless more was forgotten meanwhile.
+func (s *Store) eraseDone(ctx context.Context) error {
+	done, err := s.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s.words.follow.mu.Lock()
+	again := s.words.follow.erase
+	s.words.follow.mu.Unlock()
+	if again {
+		return nil
+	}
+	_, err = s.durable.ExecContext(ctx, `DELETE FROM state WHERE bucket='store' AND key='erase'`)
+	return err
+}

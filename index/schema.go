@@ -1,0 +1,123 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// schemaVersion is what this program reads and writes, kept in PRAGMA user_version.
+const schemaVersion = 1
+
+// migrations[i] takes a log from version i to i+1. A released migration is never edited.
+//
+//	messages    the truth: one row a message, in order of storage
+//	docs        seq → columns and forward document of a row: see encodeDoc
+//	names       the strings that docs refer to by number
+//	identities  first 16 bytes of SHA-256 of a key → seq; 0 where the message was forgotten
+//	changes     rows replaced or removed after they were stored, for the lexical index to follow
+//	vectors     space<<40|seq → quantised parts: see encodeQuantised
+//	floats      the same key → the parts exactly; apart, so that loading never reads them
+//	failures    messages that could not be embedded
+//	state       small values of the engine
+var migrations = [schemaVersion][]string{{
+	`CREATE TABLE messages(
+		seq INTEGER PRIMARY KEY AUTOINCREMENT,
+		id TEXT NOT NULL UNIQUE,
+		keys TEXT NOT NULL,
+		session TEXT NOT NULL,
+		session_id TEXT NOT NULL,
+		scope TEXT NOT NULL,
+		kind INTEGER NOT NULL,
+		role TEXT NOT NULL,
+		sender TEXT NOT NULL,
+		time_ms INTEGER NOT NULL,
+		time_source INTEGER NOT NULL,
+		text TEXT NOT NULL,
+		caption TEXT NOT NULL,
+		raw BLOB)`,
+	`CREATE TABLE docs(seq INTEGER PRIMARY KEY, body BLOB NOT NULL)`,
+	`CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)`,
+	`CREATE TABLE identities(hash BLOB PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID`,
+	`CREATE TABLE receipts(key TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID`,
+	`CREATE TABLE changes(n INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL)`,
+	`CREATE TABLE spaces(n INTEGER PRIMARY KEY, id TEXT NOT NULL, dim INTEGER NOT NULL, UNIQUE(id, dim))`,
+	`CREATE TABLE vectors(key INTEGER PRIMARY KEY, body BLOB NOT NULL)`,
+	`CREATE TABLE floats(key INTEGER PRIMARY KEY, body BLOB NOT NULL)`,
+	`CREATE TABLE failures(space INTEGER NOT NULL, seq INTEGER NOT NULL, reason TEXT NOT NULL, tries INTEGER NOT NULL,
+		PRIMARY KEY(space, seq)) WITHOUT ROWID`,
+	`CREATE TABLE state(bucket TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY(bucket, key)) WITHOUT ROWID`,
+	`INSERT INTO state VALUES('store', 'id', randomblob(12))`,
+}}
+
+// dsn names the log for the driver. synchronous is FULL where a commit is a promise and
+// NORMAL where the work can be done again.
+func dsn(dir, synchronous string, readOnly bool) string {
+	path := filepath.ToSlash(filepath.Join(dir, "log.sqlite"))
+	if len(path) > 1 && path[1] == ':' {
+		path = "/" + path // a drive letter
+	}
+	q := []string{"_pragma=busy_timeout(5000)", "_pragma=cache_size(-16000)", "_txlock=immediate"}
+	if readOnly {
+		q = append(q, "_pragma=query_only(1)")
+	} else {
+		q = append(q, "_pragma=journal_mode(WAL)", "_pragma=secure_delete(1)",
+			"_pragma=journal_size_limit(16777216)", "_pragma=synchronous("+synchronous+")")
+	}
+	// The driver splits at the first question mark; a path may hold one.
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + strings.Join(q, "&")
+}
+
+func openDB(dir, synchronous string, readOnly bool, conns int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn(dir, synchronous, readOnly))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+// migrate brings the log to schemaVersion, all steps in one transaction.
+func migrate(ctx context.Context, db *sql.DB, dir string) error {
+	have, err := schemaOf(ctx, db)
+	if err != nil {
+		return err
+	}
+	if have > schemaVersion {
+		return newer(dir, have)
+	}
+	if have == schemaVersion {
+		return nil
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	for v := have; v < schemaVersion; v++ {
+		for _, stmt := range migrations[v] {
+			if _, err := tx.ExecContext(ctx, stmt); err != nil {
+				return fmt.Errorf("migrate from version %d: %w", v, err)
+			}
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func schemaOf(ctx context.Context, db *sql.DB) (v int, err error) {
+	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
+	return v, err
+}
+
+func newer(dir string, have int) error {
+	return fmt.Errorf("%s has schema version %d and this program knows %d: update Hark: %w", dir, have, schemaVersion, ErrNewer)
+}

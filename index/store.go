@@ -1,0 +1,339 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hark/index/terms"
+)
+
+// Store is the memory of one agent, in one directory. All methods are safe for concurrent
+// use: appends, forgetting and storing vectors take turns, reads go on beside them.
+type Store struct {
+	dir      string
+	log      *slog.Logger
+	opts     Options
+	lock     *os.File // nil when read-only
+	analyzer *terms.Analyzer
+
+	durable *sql.DB // one connection, synchronous=FULL: rows
+	bulk    *sql.DB // one connection, synchronous=NORMAL: vectors, which can be made again
+	reads   *sql.DB
+	stmts   statements
+
+	life   sync.RWMutex // read-held during every call; Close takes it
+	closed atomic.Bool
+	stop   context.CancelFunc // ends the background work
+	ctx    context.Context    // of the background work
+	tasks  sync.WaitGroup
+
+	writing chan struct{} // holds one token while somebody writes; taken before mu
+
+	mu       sync.RWMutex // cols, spaces, use
+	cols     *columns
+	spaces   map[Space]*space
+	use      *space
+	episodes episodes
+
+	words  *words // nil when read-only
+	errors errorLog
+}
+
+const lockWait = 3 * time.Second
+
+// Open opens or creates the store in dir, and replays into the lexical index what it lacks;
+// a long replay goes on in the background. Another writer is waited for no longer than
+// Options.LockWait and then reported as ErrLocked; a newer schema as ErrNewer.
+func Open(ctx context.Context, dir string, opts *Options) (*Store, error) {
+	s, err := prepare(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		s.release()
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func prepare(dir string, opts *Options) (*Store, error) {
+	s := &Store{
+		dir: dir, analyzer: terms.New(), writing: make(chan struct{}, 1),
+		cols: newColumns(), spaces: map[Space]*space{},
+	}
+	if opts != nil {
+		s.opts = *opts
+	}
+	switch s.opts.Vectors {
+	case "":
+		s.opts.Vectors = "auto"
+	case "auto", "exact", "flat":
+	default:
+		return nil, fmt.Errorf("index: vectors %q: use auto, exact or flat", s.opts.Vectors)
+	}
+	if s.opts.LockWait == 0 {
+		s.opts.LockWait = lockWait
+	}
+	if s.log = s.opts.Log; s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) (err error) {
+	if s.opts.ReadOnly {
+		if _, err := os.Stat(filepath.Join(s.dir, "log.sqlite")); err != nil {
+			return err
+		}
+	} else {
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return err
+		}
+		if s.lock, err = lockDir(ctx, s.dir, s.opts.LockWait); err != nil {
+			return err
+		}
+		if err := s.openWriters(ctx); err != nil {
+			return err
+		}
+	}
+	if s.reads, err = openDB(s.dir, "", true, 4); err != nil {
+		return err
+	}
+	if have, err := schemaOf(ctx, s.reads); err != nil {
+		return err
+	} else if have > schemaVersion {
+		return newer(s.dir, have)
+	} else if have < schemaVersion {
+		return fmt.Errorf("schema version %d: open it for writing once, so that it can be brought to %d", have, schemaVersion)
+	}
+	if err := s.load(ctx); err != nil {
+		return fmt.Errorf("read columns: %w", err)
+	}
+	if s.opts.ReadOnly {
+		return nil
+	}
+	if err := s.stmts.prepare(ctx, s.durable); err != nil {
+		return err
+	}
+	return s.openWords(ctx)
+}
+
+func (s *Store) openWriters(ctx context.Context) (err error) {
+	// A newer schema must be refused before anything is written, the switch to WAL included.
+	if _, err := os.Stat(filepath.Join(s.dir, "log.sqlite")); err == nil {
+		ro, err := openDB(s.dir, "", true, 1)
+		if err != nil {
+			return err
+		}
+		have, err := schemaOf(ctx, ro)
+		ro.Close()
+		if err != nil {
+			return err
+		}
+		if have > schemaVersion {
+			return newer(s.dir, have)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if s.durable, err = openDB(s.dir, "FULL", false, 1); err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.durable, s.dir); err != nil {
+		return err
+	}
+	s.bulk, err = openDB(s.dir, "NORMAL", false, 1)
+	return err
+}
+
+// analysisVersion is the version of the forward documents and lexical terms. A store analysed
+// otherwise is analysed again from its texts on Open.
+const analysisVersion = "1"
+
+// load reads the columns of all rows into memory.
+func (s *Store) load(ctx context.Context) error {
+	var done []byte
+	err := s.reads.QueryRowContext(ctx, `SELECT value FROM state WHERE bucket='store' AND key='analysis'`).Scan(&done)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if !s.opts.ReadOnly && string(done) != analysisVersion {
+		if err := s.reanalyse(ctx); err != nil {
+			return fmt.Errorf("analyse again: %w", err)
+		}
+	}
+	rows, err := s.reads.QueryContext(ctx, `SELECT id, name FROM names`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id uint32
+		var name string
+		if err := rows.Scan(&id, &name); err != nil {
+			return err
+		}
+		if id > maxNames {
+			return errDoc
+		}
+		s.cols.names.set(id, name)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := s.loadSpaces(ctx); err != nil {
+		return err
+	}
+	return s.loadDocs(ctx)
+}
+
+func (s *Store) loadDocs(ctx context.Context) error {
+	rows, err := s.reads.QueryContext(ctx, `SELECT seq, body FROM docs ORDER BY seq`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	c := s.cols
+	var seq int64
+	var body sql.RawBytes
+	for rows.Next() {
+		if err := rows.Scan(&seq, &body); err != nil {
+			return err
+		}
+		h, raw, err := decodeDoc(body)
+		if err != nil {
+			return fmt.Errorf("row %d: %w", seq, err)
+		}
+		d, err := terms.Parse(raw)
+		if err != nil {
+			return fmt.Errorf("row %d: %w", seq, err)
+		}
+		for _, n := range [...]uint32{h.session, h.scope, h.sender, h.role, h.lang, h.main} {
+			if int(n) >= len(c.names.byID) {
+				return fmt.Errorf("row %d: %w", seq, errDoc)
+			}
+		}
+		h.seq = seq
+		c.add(h, raw, d, false)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	c.settle()
+	c.sums.liftAt = liftStep(c.talks())
+	c.sums.lift = c.lift(c.sums.liftAt)
+	return nil
+}
+
+// enter begins a call; leave ends it.
+func (s *Store) enter() error {
+	s.life.RLock()
+	if s.closed.Load() {
+		s.life.RUnlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+func (s *Store) leave() { s.life.RUnlock() }
+
+// write waits for the turn to write; the returned function ends it.
+func (s *Store) write(ctx context.Context) (done func(), err error) {
+	if s.opts.ReadOnly {
+		return nil, ErrReadOnly
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case s.writing <- struct{}{}:
+		return func() { <-s.writing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close waits for calls in progress, ends the background work and lets go of the directory.
+// The lexical index may close behind the rows: the next Open replays the rest.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.stop()
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.release()
+}
+
+func (s *Store) release() error {
+	s.stop()
+	s.tasks.Wait()
+	var errs []error
+	if s.words != nil {
+		errs = append(errs, s.words.close())
+	}
+	s.stmts.close()
+	for _, db := range []*sql.DB{s.reads, s.bulk, s.durable} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	unlockDir(s.lock)
+	return errors.Join(errs...)
+}
+
+// errorLog keeps the last errors of background work, for Status.
+type errorLog struct {
+	mu   sync.Mutex
+	last []string
+}
+
+func (l *errorLog) add(what string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = append(l.last, time.Now().UTC().Format(time.RFC3339)+" "+what+": "+err.Error())
+	if len(l.last) > 10 {
+		l.last = l.last[1:]
+	}
+}
+
+func (l *errorLog) list() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.last...)
+}
+
+// trouble records and logs an error of background work that nobody is there to receive.
+func (s *Store) trouble(what string, err error) {
+	s.errors.add(what, err)
+	s.log.Warn(what, "dir", s.dir, "error", err)
+}
+
+// relift brings the lift up to date after rows changed; the caller has the turn to write, so
+// that the columns hold still while it is computed beside the readers.
+func (s *Store) relift() {
+	s.mu.RLock()
+	c := s.cols
+	n := liftStep(c.talks())
+	stale := n != c.sums.liftAt
+	var lift float64
+	if stale {
+		lift = c.lift(n)
+	}
+	s.mu.RUnlock()
+	if stale {
+		s.mu.Lock()
+		c.sums.liftAt, c.sums.lift = n, lift
+		s.mu.Unlock()
+	}
+}

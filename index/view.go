@@ -1,0 +1,101 @@
+package index
+
+import (
+	"slices"
+
+	"hark/index/terms"
+)
+
+// View is a consistent reading of the columns in memory. It holds a read lock: close it soon,
+// and do not call Append, Forget or SetVectors before that. What its methods return stays
+// valid after Close. Safe for concurrent use until then.
+type View struct {
+	s *Store
+	c *columns
+}
+
+// View opens a reading of the rows in memory; the caller closes it.
+func (s *Store) View() *View {
+	s.mu.RLock()
+	return &View{s, s.cols}
+}
+
+// Close ends the reading. The View must not be used afterwards; closing again does nothing.
+func (v *View) Close() {
+	if v.c == nil {
+		return
+	}
+	v.c = nil
+	v.s.mu.RUnlock()
+}
+
+// Row returns the columns of a row of any kind.
+func (v *View) Row(seq int64) (Row, bool) {
+	i, ok := v.c.slot(seq)
+	if !ok {
+		return Row{}, false
+	}
+	return v.c.row(&v.c.rows[i]), true
+}
+
+// Doc returns the forward document of a row of any kind.
+func (v *View) Doc(seq int64) (terms.Doc, bool) {
+	i, ok := v.c.slot(seq)
+	if !ok {
+		return terms.Doc{}, false
+	}
+	return v.c.doc(&v.c.rows[i]), true
+}
+
+// Around returns the recallable messages before and after a recallable row in its episode, at
+// most as many as asked for. Both are in order of time, so that the nearest of prev is its
+// last and the nearest of next its first. Nil for other rows.
+func (v *View) Around(seq int64, before, after int) (prev, next []int64) {
+	i, ok := v.c.slot(seq)
+	if !ok {
+		return nil, nil
+	}
+	s, at, from, to, ok := v.c.bounds(int32(i))
+	if !ok {
+		return nil, nil
+	}
+	return v.seqs(s.talk[max(from, at-before):at]), v.seqs(s.talk[at+1 : min(to, at+1+after)])
+}
+
+func (v *View) seqs(slots []int32) []int64 {
+	if len(slots) == 0 {
+		return nil
+	}
+	out := make([]int64, len(slots))
+	for i, slot := range slots {
+		out[i] = v.c.rows[slot].seq
+	}
+	return out
+}
+
+// Episode returns the episode of a recallable row, nil for others. Merged documents are
+// cached; the value is shared and must not be changed.
+func (v *View) Episode(seq int64) *Episode {
+	i, ok := v.c.slot(seq)
+	if !ok {
+		return nil
+	}
+	s, _, from, to, ok := v.c.bounds(int32(i))
+	if !ok {
+		return nil
+	}
+	return v.s.episodes.at(v.c, v.c.rows[i].session, s, from, to)
+}
+
+// Stats describes the recallable messages, without computing anything.
+func (v *View) Stats() Stats { return v.c.stats() }
+
+// Scopes returns the scopes of the recallable messages, sorted.
+func (v *View) Scopes() []string {
+	out := make([]string, 0, len(v.c.scopes))
+	for id := range v.c.scopes {
+		out = append(out, v.c.names.byID[id])
+	}
+	slices.Sort(out)
+	return out
+}
