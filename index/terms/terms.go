@@ -171,7 +171,7 @@ func (s *scanner) han(text string, i int) int {
 
 // shape is what the characters of a chunk say about it.
 type shape struct {
-	under, path, dot, camel, digit, letter, digitHyphen bool
+	under, path, dot, camel, digit, letter, hyphen, digitHyphen bool
 }
 
 func (h shape) ident() bool {
@@ -217,6 +217,7 @@ func (s *scanner) chunk(text string, i int) int {
 		case r == '.':
 			h.dot = true
 		case r == '-':
+			h.hyphen = true
 			h.digitHyphen = h.digitHyphen || unicode.IsDigit(prev)
 		case unicode.IsDigit(r):
 			h.digit = true
@@ -237,7 +238,24 @@ func (s *scanner) chunk(text string, i int) int {
 		}
 	}
 	s.words(text, start, end)
+	if h.joins() && end-start <= maxIdent {
+		s.joined(text, start, end)
+	}
 	return end
+}
+
+// joins reports chunks that people also write as one word: GitHub, e-mail.
+func (h shape) joins() bool {
+	return (h.camel || h.hyphen) && !h.digit && !h.under && !h.path && !h.dot && !h.digitHyphen
+}
+
+// joined emits the parts of a chunk as the one word that they make.
+func (s *scanner) joined(text string, start, end int) {
+	w := strings.ToLower(strings.ReplaceAll(text[start:end], "-", ""))
+	r, _ := utf8.DecodeRuneInString(w)
+	if lang := s.def.forScript(r); !strings.ContainsAny(w, "'’:") && !lang.stop[w] {
+		s.emit(token{Term{Word, s.a.stem(lang, w)}, start, end, false})
+	}
 }
 
 // pathParts emits the components of a path that are identifiers themselves.

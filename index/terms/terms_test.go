@@ -22,7 +22,8 @@ func TestKeys(t *testing.T) {
 		{"version and mail", "v1.2.3 ann@example.com", "iann@example.com iexample.com iv1.2.3 w2 w3 wann wcom wexampl wv1"},
 		{"contractions vanish, possessives are cut", "I don't like Ann's dog", "wann wdog wlike"},
 		{"Han by characters and pairs", "备份脚本", "b份脚 b备份 b脚本 u份 u备 u本 u脚"},
-		{"mixed scripts split at the border", "GitHub备份", "b备份 igithub u份 u备 wgit whub"},
+		{"mixed scripts split at the border", "GitHub备份", "b备份 igithub u份 u备 wgit wgithub whub"},
+		{"joined spelling", "the e-mail", "we wemail wmail"},
 		{"accents fold", "Café Zürich", "wcafe wzurich"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
