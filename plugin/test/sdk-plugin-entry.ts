@@ -1,0 +1,1 @@
+export const definePluginEntry = (entry: unknown): unknown => entry;

@@ -1,0 +1,1 @@
+export const readSessionTranscriptVisibleMessageDelta = async (): Promise<unknown> => ({ kind: "missing" });
