@@ -351,7 +351,9 @@ func (m *matching) score(slot int) float64 {
 	for i := range d.Len() {
 		if h, _ := d.At(i); h != prev {
 			prev = h
-			if lexical(terms.HashClass(h)) {
+			switch terms.HashClass(h) {
+			case terms.Phrase, terms.Gram: // 4-grams would only punish languages that have them
+			default:
 				distinct++
 			}
 		}
