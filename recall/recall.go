@@ -33,9 +33,9 @@ type Request struct {
 // Hit is one recalled message.
 type Hit struct {
 	Message index.Message
-	Score   float64 // fused; comparable within one search only
-	Lexical float64 // share of Score owed to the words, before fusion weights
-	Dense   float64 // cosine of the best of message and passages, -1..1; 0 when the dense leg did not run
+	Score   float64  // fused; comparable within one search only
+	Lexical float64  // share of Score owed to the words, before fusion weights
+	Dense   float64  // cosine of the best of message and passages, -1..1; 0 when the dense leg did not run
 	Why     []string // short reasons for a reader: matched words, "near in meaning", "same session as ..."
 	Matched []Span   // byte ranges of Message.Text that matched, ascending; centre excerpts on them
 }

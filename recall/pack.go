@@ -1,0 +1,229 @@
+package recall
+
+import (
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Item is a hit as it is shown: its text whole, or an excerpt around what matched.
+type Item struct {
+	Hit     Hit
+	Text    string
+	Excerpt bool // Text is a part of the message; cuts are marked with an ellipsis
+}
+
+// Drop says why a hit was not packed.
+type Drop struct {
+	Seq    int64
+	ID     string
+	Reason string
+}
+
+// The reasons of a Drop besides NearCopy.
+const (
+	OverBudget = "over budget"
+	NoText     = "no text to show"
+)
+
+// PackOptions bound what is packed; zero fields mean the defaults.
+type PackOptions struct {
+	Tokens  int            // what all items may cost together; 0 packs nothing
+	Cost    func(Item) int // tokens of an item as it will be rendered, header included; nil counts a token per four bytes
+	Excerpt int            // bytes of a message above which it is shown as an excerpt; default 1000
+	Items   int            // most items; default 24
+}
+
+// Pack chooses what is shown: hits in order, each whole (or a marked excerpt of a long one),
+// near copies once, skipping what no longer fits so that a later, shorter one may.
+func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
+	if o.Cost == nil {
+		o.Cost = func(it Item) int { return (len(it.Text)+3)/4 + 12 }
+	}
+	if o.Excerpt <= 0 {
+		o.Excerpt = 1000
+	}
+	if o.Items <= 0 {
+		o.Items = 24
+	}
+	var prints []fingerprint
+	left := o.Tokens
+	for _, h := range hits {
+		drop := func(reason string) { dropped = append(dropped, Drop{h.Message.Seq, h.Message.ID, reason}) }
+		text := strings.TrimSpace(h.Message.Text)
+		if text == "" {
+			text = strings.TrimSpace(h.Message.Caption)
+		}
+		if text == "" {
+			drop(NoText)
+			continue
+		}
+		print := fingerprintOf(text)
+		if copied(prints, print) {
+			drop(NearCopy)
+			continue
+		}
+		it := Item{Hit: h, Text: text}
+		if len(text) > o.Excerpt {
+			it.Text, it.Excerpt = excerpt(h.Message.Text, h.Matched, o.Excerpt), true
+		}
+		cost := o.Cost(it)
+		if cost > left || len(items) == o.Items {
+			drop(OverBudget)
+			continue
+		}
+		left -= cost
+		items = append(items, it)
+		prints = append(prints, print)
+	}
+	return items, dropped
+}
+
+// excerpt cuts the window of about n bytes that holds most matches, at the borders of words,
+// and marks the cuts.
+func excerpt(text string, matched []Span, n int) string {
+	if len(text) <= n {
+		return strings.TrimSpace(text)
+	}
+	from := window(matched, n, len(text))
+	to := min(len(text), from+n)
+	if a, b := wordStart(text, from), wordEnd(text, to); a < b {
+		from, to = a, b
+	} else { // a window shorter than its words
+		from, to = cluster(text, from), cluster(text, to)
+	}
+	out := strings.TrimSpace(text[from:to])
+	if from > 0 {
+		out = "… " + out
+	}
+	if to < len(text) {
+		out += " …"
+	}
+	return out
+}
+
+// window returns the start of the n bytes that hold the most matches, with the matches in
+// their middle; the first such window wins.
+func window(matched []Span, n, size int) int {
+	best, bestCount := 0, 0
+	for i := range matched {
+		j, last := i, matched[i].End
+		for j < len(matched) && matched[j].End-matched[i].Start <= n*4/5 {
+			last = matched[j].End
+			j++
+		}
+		if j-i > bestCount {
+			bestCount = j - i
+			best = (matched[i].Start+last)/2 - n/2
+		}
+	}
+	return max(0, min(best, size-n))
+}
+
+// wordStart moves a cut forward to the start of a word, not past 40 bytes, and never into a character.
+func wordStart(s string, i int) int {
+	if i <= 0 {
+		return 0
+	}
+	for k := i; k < min(len(s), i+40); k++ {
+		if utf8.RuneStart(s[k]) {
+			if r, _ := utf8.DecodeLastRuneInString(s[:k]); unicode.IsSpace(r) {
+				return k
+			}
+		}
+	}
+	return cluster(s, i)
+}
+
+// wordEnd moves a cut back to the end of a word, not past 40 bytes.
+func wordEnd(s string, i int) int {
+	if i >= len(s) {
+		return len(s)
+	}
+	for k := i; k > max(0, i-40); k-- {
+		if utf8.RuneStart(s[k]) {
+			if r, _ := utf8.DecodeRuneInString(s[k:]); unicode.IsSpace(r) {
+				return k
+			}
+		}
+	}
+	return cluster(s, i)
+}
+
+// cluster moves a cut back so that it splits neither a character nor what joins to it
+// (combining marks, variation selectors, joined emoji, skin tones, flags).
+func cluster(s string, i int) int {
+	for i > 0 {
+		for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
+			i--
+		}
+		if i == len(s) {
+			return i
+		}
+		r, _ := utf8.DecodeRuneInString(s[i:])
+		before, n := utf8.DecodeLastRuneInString(s[:i])
+		joins := unicode.Is(unicode.M, r) || r == 0x200D || before == 0x200D || r >= 0x1F3FB && r <= 0x1F3FF ||
+			regional(r) && regional(before)
+		if !joins {
+			return i
+		}
+		i -= n
+	}
+	return i
+}
+
+func regional(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
+
+// fingerprint is the set of a text's words, to tell near copies.
+type fingerprint struct {
+	words []string // distinct, sorted
+}
+
+func fingerprintOf(text string) fingerprint {
+	w := wordsOf(clip(text, 4000))
+	sort.Strings(w)
+	out := w[:0]
+	for i, x := range w {
+		if i == 0 || x != w[i-1] {
+			out = append(out, x)
+		}
+	}
+	return fingerprint{out}
+}
+
+// copied reports a text whose words are those of one packed already, give or take one in ten
+// of them; numbers and identifiers must be the same, for a changed one is an update.
+func copied(have []fingerprint, p fingerprint) bool {
+	for _, h := range have {
+		if nearlyEqual(h.words, p.words) {
+			return true
+		}
+	}
+	return false
+}
+
+func nearlyEqual(a, b []string) bool {
+	if len(a)*10 < len(b)*9 || len(b)*10 < len(a)*9 {
+		return false
+	}
+	both, all, i, j := 0, 0, 0, 0
+	for i < len(a) || j < len(b) {
+		all++
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			both, i, j = both+1, i+1, j+1
+		case j == len(b) || i < len(a) && a[i] < b[j]:
+			if strings.ContainsAny(a[i], "0123456789") {
+				return false
+			}
+			i++
+		default:
+			if strings.ContainsAny(b[j], "0123456789") {
+				return false
+			}
+			j++
+		}
+	}
+	return both*10 >= all*9
+}

@@ -1,0 +1,355 @@
+package recall
+
+import (
+	"math"
+	"slices"
+
+	"hark/index"
+	"hark/index/terms"
+)
+
+// source is what scoring reads of the store: one consistent view of its columns.
+type source interface {
+	Row(seq int64) (index.Row, bool)
+	Doc(seq int64) (terms.Doc, bool)
+	Around(seq int64, before, after int) (prev, next []int64)
+	Episode(seq int64) *index.Episode
+	Stats() index.Stats
+}
+
+// term is a question's term with its weight in the store.
+type term struct {
+	terms.QueryTerm
+	hash   uint32
+	df     float64 // messages that contain it
+	class  float64 // class weight, instruction factor included
+	weight float64 // class × idf^IdfPow
+}
+
+// Features are the parts of one candidate's score.
+type Features struct {
+	Text    float64 // BM25 of message and best passage, priors included
+	Context float64 // borrowed from the neighbours
+	Session float64 // owed to the episode
+	Lexical float64 // the three together, role prior included
+	Cosine  float64 // best of message and passages; NaN without a vector
+	Dense   float64 // cosine smoothed over neighbours and episode
+	Matched float64 // share of the question's idf mass in this message
+	Score   float64 // fused
+}
+
+// candidate is a message under consideration.
+type candidate struct {
+	seq      int64
+	row      index.Row
+	tf       *termFreqs
+	lexRank  int // 1-based rank in the lexical leg, 0 if it did not return it
+	denseRnk int
+	Features
+}
+
+// termFreqs are the frequencies of the question's terms in one message.
+type termFreqs struct {
+	words, grams float64
+	all          []float64   // per term: weighted sum over fields
+	sender       bool        // some term stands in the sender's name
+	passages     []passageTF // only passages that hold a term
+	any          bool
+}
+
+type passageTF struct {
+	words float64
+	tf    []float64
+}
+
+// scorer computes the features of candidates for one question.
+type scorer struct {
+	w        *Weights
+	src      source
+	stats    index.Stats
+	terms    []term
+	n        float64 // messages
+	cohesion float64 // 0..1: how much neighbours tell about a message here
+	roles    bool    // the assistant writes much longer than people
+	freqs    map[int64]*termFreqs
+	postings []terms.Posting
+}
+
+func newScorer(w *Weights, src source, q []terms.QueryTerm, df []int) *scorer {
+	s := &scorer{w: w, src: src, stats: src.Stats(), freqs: map[int64]*termFreqs{}}
+	s.n = math.Max(1, float64(s.stats.Messages))
+	s.cohesion = 1
+	if s.stats.Lift > 0 {
+		s.cohesion = clamp(math.Log(s.stats.Lift)/w.CohesionFull, 0, 1)
+	}
+	s.roles = s.stats.MedianUserWords > 0 && s.stats.MedianAssistantWords > 2*s.stats.MedianUserWords
+	for i, qt := range q {
+		t := term{QueryTerm: qt, hash: qt.Hash(), class: w.class(uint8(qt.Class))}
+		if qt.Instruction {
+			t.class *= w.Instruction
+		}
+		if i < len(df) {
+			t.df = float64(df[i])
+		}
+		s.terms = append(s.terms, t)
+	}
+	return s
+}
+
+// idf is BM25's, never negative.
+func (s *scorer) idf(df float64) float64 {
+	return math.Log(1 + (s.n-df+0.5)/(df+0.5))
+}
+
+// weigh sets the term weights. Phrases and 4-grams are not in the lexical index, so their
+// document frequency is counted in the pool: messages that hold a rare phrase hold its words
+// and are in the pool, and a phrase common enough to be cut off weighs little anyway.
+func (s *scorer) weigh(pool []*candidate) {
+	for i := range s.terms {
+		t := &s.terms[i]
+		if t.Class == terms.Phrase || t.Class == terms.Gram {
+			t.df = 0
+			for _, c := range pool {
+				if c.tf.all[i] > 0 {
+					t.df++
+				}
+			}
+		}
+		t.weight = 0
+		if t.df > 0 {
+			t.weight = t.class * math.Pow(s.idf(t.df), s.w.IdfPow)
+		}
+	}
+}
+
+// freq reads the question's terms out of a message's forward document.
+func (s *scorer) freq(seq int64) *termFreqs {
+	if f, ok := s.freqs[seq]; ok {
+		return f
+	}
+	f := &termFreqs{all: make([]float64, len(s.terms))}
+	s.freqs[seq] = f
+	d, ok := s.src.Doc(seq)
+	if !ok {
+		return f
+	}
+	f.words, f.grams = float64(d.Words()), float64(d.Grams())
+	var at []int // passage number to index in f.passages, plus one
+	for i := range s.terms {
+		s.postings = d.Lookup(s.terms[i].hash, s.postings[:0])
+		for _, p := range s.postings {
+			v, passage := float64(p.TF), int(p.Part)
+			switch p.Part {
+			case terms.PartCaption:
+				v, passage = v*s.w.Caption, 0
+			case terms.PartSender:
+				v, passage = v*s.w.Sender, 0
+				f.sender = true
+			case terms.PartDate:
+				v, passage = v*s.w.Date, 0
+			}
+			f.any = true
+			f.all[i] += v
+			if passage >= d.Passages() {
+				continue
+			}
+			if at == nil {
+				at = make([]int, d.Passages())
+			}
+			if at[passage] == 0 {
+				f.passages = append(f.passages, passageTF{float64(d.PassageWords(passage)), make([]float64, len(s.terms))})
+				at[passage] = len(f.passages)
+			}
+			f.passages[at[passage]-1].tf[i] += v
+		}
+	}
+	return f
+}
+
+// saturate is BM25's term-frequency part for a relative length l.
+func (s *scorer) saturate(f, b, l float64) float64 {
+	return f * (s.w.K1 + 1) / (f + s.w.K1*(1-b+b*l))
+}
+
+// text scores the message's own words: its best passage and the whole.
+func (s *scorer) text(c *candidate) {
+	w, f := s.w, c.tf
+	if !f.any {
+		return
+	}
+	whole, grams, mass, total := 0.0, 0.0, 0.0, 0.0
+	l := (f.words + w.Pad) / (s.stats.AvgWords + w.Pad)
+	lg := f.grams / math.Max(1, s.stats.AvgGrams)
+	for i := range s.terms {
+		t := &s.terms[i]
+		if t.Class == terms.Word || t.Class == terms.HanPair {
+			m := s.idf(t.df)
+			total += m
+			if f.all[i] > 0 {
+				mass += m
+			}
+		}
+		switch {
+		case f.all[i] == 0:
+		case t.Class == terms.Gram:
+			grams += t.weight * s.saturate(f.all[i], w.B, lg)
+		default:
+			whole += t.weight * s.saturate(f.all[i], w.B, l)
+		}
+	}
+	best := 0.0
+	for _, p := range f.passages {
+		sum, l := 0.0, (p.words+w.Pad)/(s.stats.AvgPassageWords+w.Pad)
+		for i, v := range p.tf {
+			if v > 0 && s.terms[i].Class != terms.Gram {
+				sum += s.terms[i].weight * s.saturate(v, w.PassB, l)
+			}
+		}
+		best = math.Max(best, sum)
+	}
+	c.Text = w.Pass*best + (1-w.Pass)*whole + grams
+	if total > 0 {
+		c.Matched = mass / total
+	}
+	if c.row.Question && !s.roles {
+		c.Text *= 1 - w.Question
+	}
+	if f.sender {
+		c.Text *= 1 + w.NamedSender
+	}
+}
+
+// context scores what the neighbours say: short messages borrow from it, long ones do not.
+func (s *scorer) context(c *candidate) {
+	w := s.w
+	if w.Context == 0 || s.cohesion == 0 {
+		return
+	}
+	prev, next := s.src.Around(c.seq, w.ContextReach, w.ContextReach)
+	tf := make([]float64, len(s.terms))
+	words, any := 0.0, false
+	add := func(seq int64, dec, factor float64) {
+		f := s.freq(seq)
+		words += dec * f.words
+		if !f.any {
+			return
+		}
+		for i, v := range f.all {
+			if v > 0 && s.terms[i].Class != terms.Gram {
+				tf[i] += dec * factor * v
+				any = true
+			}
+		}
+	}
+	for k, seq := range slices.Backward(prev) {
+		dist, factor := len(prev)-1-k, 1.0
+		if dist == 0 && !s.roles {
+			if r, ok := s.src.Row(seq); ok && r.Question {
+				factor = 1 + w.AfterQuestion
+			}
+		}
+		add(seq, math.Pow(w.ContextDecay, float64(dist)), factor)
+	}
+	for k, seq := range next {
+		add(seq, math.Pow(w.ContextDecay, float64(k)), 1)
+	}
+	if !any {
+		return
+	}
+	full := 0.0
+	for k := range w.ContextReach {
+		full += 2 * math.Pow(w.ContextDecay, float64(k))
+	}
+	l, sum := words/(math.Max(1, s.stats.AvgWords)*full), 0.0
+	for i, v := range tf {
+		if v > 0 {
+			sum += s.terms[i].weight * s.saturate(v, w.ContextB, l)
+		}
+	}
+	c.Context = s.cohesion * w.Context * w.ContextLen / (w.ContextLen + c.tf.words) * sum
+}
+
+// session scores the episodes of the pool as documents and hands each candidate its share.
+func (s *scorer) session(pool []*candidate) {
+	w := s.w
+	if w.Session == 0 || s.stats.Episodes < 2 {
+		return
+	}
+	type episode struct {
+		tf    []float64
+		words float64
+		score float64
+	}
+	seen := map[index.EpisodeKey]*episode{}
+	of := make([]*episode, len(pool))
+	var order []*episode
+	for k, c := range pool {
+		e := s.src.Episode(c.seq)
+		if e == nil {
+			continue
+		}
+		ep, ok := seen[e.Key]
+		if !ok {
+			ep = &episode{tf: make([]float64, len(s.terms)), words: float64(e.Words)}
+			for i := range s.terms {
+				if s.terms[i].Class == terms.Gram {
+					continue
+				}
+				for _, p := range e.Doc.Lookup(s.terms[i].hash, s.postings[:0]) {
+					ep.tf[i] += float64(p.TF)
+				}
+			}
+			seen[e.Key] = ep
+			order = append(order, ep)
+		}
+		of[k] = ep
+	}
+	n := float64(s.stats.Episodes)
+	avg := math.Max(1, s.stats.AvgEpisodeWords)
+	for i := range s.terms {
+		t := &s.terms[i]
+		// Episodes with the term: seen in the pool, or as many as its messages fill when
+		// scattered, whichever is more.
+		ds := 0.0
+		for _, ep := range order {
+			if ep.tf[i] > 0 {
+				ds++
+			}
+		}
+		if scattered := n * (1 - math.Pow(1-1/n, t.df)); len(order) < s.stats.Episodes {
+			ds = math.Max(ds, math.Min(n, scattered))
+		}
+		idf := t.class * math.Log(1+(n-ds+0.5)/(ds+0.5))
+		for _, ep := range order {
+			if ep.tf[i] > 0 {
+				ep.score += idf * s.saturate(ep.tf[i], w.SessionB, ep.words/avg)
+			}
+		}
+	}
+	for k, c := range pool {
+		if of[k] != nil {
+			c.Session = w.Session * of[k].score
+		}
+	}
+}
+
+// lexical computes the lexical features of every candidate.
+func (s *scorer) lexical(pool []*candidate) {
+	for _, c := range pool {
+		c.tf = s.freq(c.seq)
+	}
+	s.weigh(pool)
+	for _, c := range pool {
+		s.text(c)
+		s.context(c)
+	}
+	s.session(pool)
+	for _, c := range pool {
+		c.Lexical = c.Text + c.Context + c.Session
+		if s.roles && c.row.Role == "user" {
+			c.Lexical *= 1 + s.w.Role
+		}
+	}
+}
+
+func clamp(x, lo, hi float64) float64 { return math.Max(lo, math.Min(hi, x)) }

@@ -1,0 +1,73 @@
+package recall
+
+import "math"
+
+// Trace tells how a search came to its result: every stage with its numbers, and for every
+// candidate why it was shown or not. It names messages by row and id and holds no text.
+type Trace struct {
+	Asked      string        `json:"asked"` // "" or why nothing was asked
+	Terms      []TermTrace   `json:"terms,omitempty"`
+	Lexical    LegTrace      `json:"lexical"`
+	Dense      LegTrace      `json:"dense"`
+	Pool       int           `json:"pool"`     // candidates scored
+	Cohesion   float64       `json:"cohesion"` // 0..1: how much neighbours tell in this store
+	Confidence float64       `json:"confidence"`
+	Candidates []Explanation `json:"candidates,omitempty"`
+}
+
+// TermTrace is one term of the question.
+type TermTrace struct {
+	Term   string  `json:"term"` // as indexed: class letter and text
+	DF     int     `json:"df"`
+	Weight float64 `json:"weight"`
+	Used   bool    `json:"used"` // took part in choosing candidates
+}
+
+// LegTrace is what one leg did.
+type LegTrace struct {
+	Ran    bool    `json:"ran"`
+	Reason string  `json:"reason,omitempty"` // why it did not, or only in part
+	Hits   int     `json:"hits"`
+	Millis float64 `json:"ms"`
+}
+
+// The fates of a candidate.
+const (
+	Returned     = "returned"
+	OutRanked    = "out-ranked"
+	OnScreen     = "on screen"
+	NearCopy     = "near copy of a better hit"
+	NotRetrieved = "not retrieved"
+	OutOfScope   = "not in scope"
+	NotStored    = "not stored"
+)
+
+// Explanation is the fate of one message with the features that decided it.
+type Explanation struct {
+	Seq         int64   `json:"seq"`
+	ID          string  `json:"id,omitempty"`
+	Rank        int     `json:"rank,omitempty"` // 1-based among the candidates
+	Fate        string  `json:"fate"`
+	LexicalRank int     `json:"lexicalRank,omitempty"`
+	DenseRank   int     `json:"denseRank,omitempty"`
+	Text        float64 `json:"text"`
+	Context     float64 `json:"context"`
+	Session     float64 `json:"session"`
+	Lexical     float64 `json:"lexical"`
+	Cosine      float64 `json:"cosine"`
+	Dense       float64 `json:"dense"`
+	Matched     float64 `json:"matched"`
+	Score       float64 `json:"score"`
+}
+
+func (c *candidate) explain(rank int, fate string) Explanation {
+	cos := c.Cosine
+	if math.IsNaN(cos) {
+		cos = 0
+	}
+	return Explanation{
+		Seq: c.seq, Rank: rank, Fate: fate, LexicalRank: c.lexRank, DenseRank: c.denseRnk,
+		Text: c.Text, Context: c.Context, Session: c.Session, Lexical: c.Lexical,
+		Cosine: cos, Dense: c.Dense, Matched: c.Matched, Score: c.Score,
+	}
+}
