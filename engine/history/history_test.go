@@ -182,7 +182,7 @@ func TestBadLines(t *testing.T) {
 		{"content of no kind", `{"role":"user","content":7}`, `the field "content" has to be text or a list of content blocks`},
 		{"time of no kind", `{"role":"user","content":"x","timestamp":"yesterday"}`, `the timestamp "yesterday" is neither RFC 3339 (2026-03-01T18:00:00Z) nor Unix time`},
 		{"NUL bytes", "\x00\x00\x00", "the line holds only NUL bytes: the file was cut off while it was written"},
-		{"a raw NUL in a text", "{\"role\":\"user\",\"content\":\"a\x00b\"}", "not valid JSON at byte 27: invalid character '\\x00' in string literal"},
+		{"a raw NUL in a text", "{\"role\":\"user\",\"content\":\"a\x00b\"}", "not valid JSON at byte 28: invalid character '\\x00' in string literal"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type sessionLine struct {
+	Session  string    `json:"session"`
+	Messages int       `json:"messages"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+}
+
+func newSessions(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sessions",
+		Short: "List the stored sessions",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.openAgent(cmd.Context(), reading)
+			if err != nil {
+				return err
+			}
+			list, err := m.store.Sessions(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("list sessions: %w", err)
+			}
+			if a.json {
+				out := make([]sessionLine, 0, len(list))
+				for _, s := range list {
+					out = append(out, sessionLine{s.Session, s.Messages, s.First, s.Last})
+				}
+				return a.printJSON(map[string]any{"sessions": out})
+			}
+			t := table{header: []string{"messages", "first", "last", "session"}, right: map[int]bool{0: true}}
+			for _, s := range list {
+				t.add(fmt.Sprint(s.Messages), a.when(s.First), a.when(s.Last), clean(shortKey(a.set.Agent, s.Session)))
+			}
+			t.print(a.out, a.term, "")
+			return nil
+		},
+	}
+}

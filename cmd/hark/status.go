@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"hark/embed"
+	"hark/index"
+)
+
+// statusJSON is the result of hark status --json.
+type statusJSON struct {
+	Agent     string           `json:"agent"`
+	Dir       string           `json:"dir"`
+	Messages  int              `json:"messages"` // rows stored
+	Recall    int              `json:"recallable"`
+	Forgotten int              `json:"forgotten"`
+	Sessions  int              `json:"sessions"`
+	Words     wordsJSON        `json:"words"`
+	Embedder  string           `json:"embedder"` // "none" for words only
+	Vectors   []vectorsJSON    `json:"vectors"`
+	Pending   int              `json:"pending"` // messages that wait for a vector of the embedder in use
+	Bytes     map[string]int64 `json:"bytes"`
+	BytesAll  int64            `json:"bytes_total"`
+	Errors    []string         `json:"errors"`
+	Schema    int              `json:"schema"`
+	Policy    string           `json:"policy"`
+}
+
+type wordsJSON struct {
+	Indexed int    `json:"indexed"`
+	Pending int    `json:"pending"`
+	State   string `json:"state"`
+}
+
+type vectorsJSON struct {
+	Model   string `json:"model"`
+	Stored  int    `json:"stored"`
+	Pending int    `json:"pending"`
+	Failed  int    `json:"failed"`
+	InUse   bool   `json:"in_use"`
+	Search  string `json:"search,omitempty"` // "exact" or "flat"
+}
+
+func newStatus(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show what is stored, indexed and pending",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out, err := a.status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(out)
+			}
+			a.printStatus(out)
+			return nil
+		},
+	}
+}
+
+// status describes the agent's store; one that does not exist is empty.
+func (a *app) status(ctx context.Context) (statusJSON, error) {
+	out := statusJSON{Agent: a.set.Agent, Dir: a.agentDir(), Policy: a.set.Recall.Policy, Vectors: []vectorsJSON{}, Bytes: map[string]int64{}, Errors: []string{}, Embedder: "none"}
+	out.Words.State = "empty"
+	if _, err := os.Stat(out.Dir); errors.Is(err, fs.ErrNotExist) {
+		emb, err := embed.New(a.set.embedder(), a.logger())
+		if err == nil && emb != nil {
+			out.Embedder = emb.Model().String()
+		}
+		return out, err
+	}
+	m, err := a.openAgent(ctx, reading)
+	if err != nil {
+		return out, err
+	}
+	st, err := m.store.Status(ctx)
+	if err != nil {
+		return out, fmt.Errorf("read the status: %w", err)
+	}
+	if m.emb != nil {
+		out.Embedder = m.emb.Model().String()
+	}
+	out.fill(st)
+	return out, nil
+}
+
+func (o *statusJSON) fill(st index.Status) {
+	o.Messages, o.Recall, o.Forgotten, o.Sessions, o.Schema = st.Rows, st.Recallable, st.Forgotten, st.Sessions, st.Schema
+	o.Words = wordsJSON{st.Words, st.WordsLag, st.WordsState}
+	for _, s := range st.Spaces {
+		o.Vectors = append(o.Vectors, vectorsJSON{s.Space.ID, s.Stored, s.Pending, s.Failed, s.InUse, s.Leg})
+		if s.InUse {
+			o.Pending += s.Pending
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(st.Bytes)) {
+		o.Bytes[what] = st.Bytes[what]
+		o.BytesAll += st.Bytes[what]
+	}
+	o.Errors = append(o.Errors, st.Errors...)
+}
+
+func (a *app) printStatus(o statusJSON) {
+	line := func(name, format string, args ...any) {
+		a.printf("%s  %s\n", a.term.dim(pad(name, 9)), fmt.Sprintf(format, args...))
+	}
+	line("agent", "%s (recall policy: %s)", o.Agent, o.Policy)
+	line("store", "%s", shortHome(a.env, o.Dir))
+	if o.Messages == 0 {
+		line("messages", "none yet; import a history with: hark import ~/.openclaw/agents/%s", safeName(o.Agent))
+		line("embedder", "%s", o.Embedder)
+		return
+	}
+	forgotten := ""
+	if o.Forgotten > 0 {
+		forgotten = fmt.Sprintf("; %d forgotten", o.Forgotten)
+	}
+	line("messages", "%d in %d sessions, %d of them recallable%s", o.Messages, o.Sessions, o.Recall, forgotten)
+	line("words", "%d indexed, %d pending (%s)", o.Words.Indexed, o.Words.Pending, o.Words.State)
+	line("embedder", "%s", o.Embedder)
+	for _, v := range o.Vectors {
+		use := "in use, " + v.Search + " search"
+		if !v.InUse {
+			use = "kept, not in use"
+		}
+		line("vectors", "%d of %s, %d pending, %d failed (%s)", v.Stored, v.Model, v.Pending, v.Failed, use)
+	}
+	parts := ""
+	for _, what := range slices.Sorted(maps.Keys(o.Bytes)) {
+		parts += fmt.Sprintf(", %s %s", what, bytesOf(o.Bytes[what]))
+	}
+	line("on disk", "%s%s", bytesOf(o.BytesAll), parts)
+	for _, e := range o.Errors {
+		line("error", "%s", a.term.yellow(clean(e)))
+	}
+}
