@@ -84,7 +84,7 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	}, tr)
 	tr.Budget.Recall = block.tokens
 
-	res := e.compose(p, w, changed, block, q.live)
+	res := e.compose(p, ms, w, changed, block, q.live)
 	res.EstimatedTokens = w.tokens + block.tokens + tr.Budget.Addition
 	res.SystemPromptAddition, res.Trace = addition, tr
 	res.ContextProjection = projection(p.RuntimeSettings)
@@ -208,7 +208,7 @@ func answered(ms []*measure) bool {
 }
 
 // compose puts the kept messages and the block together, by value and by reference.
-func (e *Engine) compose(p AssembleParams, w window, changed map[int]json.RawMessage, block recalled, live int) AssembleResult {
+func (e *Engine) compose(p AssembleParams, ms []*measure, w window, changed map[int]json.RawMessage, block recalled, live int) AssembleResult {
 	res := AssembleResult{
 		Messages: make([]json.RawMessage, 0, len(p.Messages)-w.start+1), Kept: []int{}, Insert: []Insertion{},
 		PromptAuthority: Assembled,
@@ -217,16 +217,29 @@ func (e *Engine) compose(p AssembleParams, w window, changed map[int]json.RawMes
 		res.Insert = append(res.Insert, Insertion{Position: len(res.Messages), Message: m})
 		res.Messages = append(res.Messages, m)
 	}
-	for i := w.start; i < len(p.Messages); i++ {
-		if i == live && block.message != nil {
+	order := arrange(ms[w.start:])
+	if order == nil {
+		order = make([]int, len(ms)-w.start)
+		for i := range order {
+			order[i] = i
+		}
+	}
+	last := -1
+	for _, i := range order {
+		at := w.start + i
+		if at == live && block.message != nil {
 			insert(block.message)
 		}
-		if short := changed[i-w.start]; short != nil {
-			insert(short)
-			continue
+		switch {
+		case changed[i] != nil:
+			insert(changed[i])
+		case at < last: // moved: the caller's object cannot be named in order
+			insert(p.Messages[at])
+		default:
+			last = at
+			res.Kept = append(res.Kept, at)
+			res.Messages = append(res.Messages, p.Messages[at])
 		}
-		res.Kept = append(res.Kept, i)
-		res.Messages = append(res.Messages, p.Messages[i])
 	}
 	if live < 0 && block.message != nil {
 		insert(block.message)

@@ -27,6 +27,7 @@ type measure struct {
 	text    string // print of the text alone
 	words   string // of a user message: the cleaned text, shortened
 	odd     bool   // no message object
+	madeUp  bool   // a result the host made up for a call without one
 }
 
 // maxMeasures bounds the cache of measures, maxWords the text kept in one.
@@ -94,6 +95,10 @@ func (e *Engine) measureOne(raw json.RawMessage) *measure {
 		text = m.tool
 	}
 	out.text = textPrint(text)
+	if m.result != "" {
+		_, body, _ := strings.Cut(m.tool, ": ")
+		out.madeUp = isMadeUp(m.tool) || isMadeUp(body)
+	}
 	if m.role == "user" {
 		out.words = strings.Clone(cutRunes(m.said, maxWords))
 	}
