@@ -1,0 +1,35 @@
+# The OpenClaw plugin: included by the Makefile of the repository, whose root is the working directory.
+#
+#   make plugin         the installable package in dist/, with the program for this machine in it
+#   make test-plugin    types and unit tests of the plugin
+#   make test-host      the real OpenClaw with the package installed, driven by .ci/host
+#
+# PLUGIN_PLATFORMS="linux/amd64 darwin/arm64" puts the program for more systems into the package.
+
+PLUGIN_PLATFORMS ?= $(shell go env GOOS)/$(shell go env GOARCH)
+
+plugin/node_modules: plugin/package.json plugin/package-lock.json
+	cd plugin && npm ci --no-audit --no-fund --silent
+	touch $@
+
+.PHONY: plugin-binaries plugin-bundle plugin test-plugin test-host
+
+plugin-binaries:
+	@rm -rf plugin/bin
+	@for platform in $(PLUGIN_PLATFORMS); do \
+	  os=$${platform%/*} arch=$${platform#*/} ext=; [ $$os = windows ] && ext=.exe; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags='-s -w' -o plugin/bin/$$os-$$arch/hark$$ext ./cmd/hark || exit 1; \
+	done
+
+plugin-bundle: plugin/node_modules
+	cd plugin && node build.mjs
+
+plugin: plugin-binaries plugin-bundle
+	@mkdir -p dist
+	cd plugin && npm pack --silent --pack-destination ../dist
+
+test-plugin: plugin/node_modules
+	cd plugin && npm run --silent check && npm test --silent
+
+test-host: plugin
+	bash .ci/host/run.sh
