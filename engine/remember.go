@@ -13,6 +13,17 @@ import (
 // minBlock is the room below which no block is made, in tokens: the head of one takes half of it.
 const minBlock = 120
 
+// A store of fewer recallable messages than fewMessages is too small to judge how likely a match is:
+// there any match by words is shown, within fewRoom tokens.
+const (
+	fewMessages = 25
+	fewRoom     = 400
+)
+
+// weakest is the share of the best match's score below which a match is not shown: room in a
+// prompt is not there to be filled.
+const weakest = 0.2
+
 // recallCall is what recall is asked with.
 type recallCall struct {
 	scope    Scope
@@ -142,12 +153,43 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 		return recalled{}
 	}
 	room := min(c.room, res.Budget(c.room))
+	hits = t.dropWeak(hits)
+	if few := e.few(); few && room < fewRoom {
+		// The confidence was learned from stores in which the rarity of a word tells something.
+		room = min(c.room, fewRoom)
+		hits = slices.DeleteFunc(hits, func(h recall.Hit) bool { return len(h.Matched) == 0 })
+		if len(hits) == 0 {
+			t.Reason = "nothing stored shares a word with this"
+			return recalled{}
+		}
+	}
 	frame := e.tokens.count(e.renderBlock(nil)) + perMessage + 8 // 8: joints between counted parts
 	if room < frame {
 		t.Reason = "nothing stored is likely to answer this"
 		return recalled{}
 	}
 	return e.pack(hits, room-frame, frame, t)
+}
+
+func (e *Engine) few() bool {
+	v := e.store.View()
+	defer v.Close()
+	return v.Stats().Messages < fewMessages
+}
+
+// dropWeak leaves out hits far below the best one.
+func (t *RecallTrace) dropWeak(hits []recall.Hit) []recall.Hit {
+	least := hits[0].Score * weakest
+	for i, h := range hits {
+		if h.Score >= least {
+			continue
+		}
+		for _, weak := range hits[i:] {
+			t.Dropped = append(t.Dropped, TraceDrop{ID: weak.Message.ID, Reason: "far below the best match"})
+		}
+		return hits[:i]
+	}
+	return hits
 }
 
 // pack chooses the records that fit and renders the block.
