@@ -20,6 +20,9 @@ type leg interface {
 	// nearest returns the n best slots of admit by their best part, best first, ties by slot,
 	// and the moments of that score over all of admit that have vectors. q has length 1.
 	nearest(ctx context.Context, q []float32, admit bitset, n int) (found, error)
+	// scores is what nearest would give each slot, NaN without vectors, as closely as memory
+	// tells.
+	scores(ctx context.Context, q []float32, slots []int) ([]float64, error)
 	// count is the number of slots that have vectors.
 	count() int
 }

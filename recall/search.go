@@ -351,7 +351,7 @@ func surroundings(src source, pool []*candidate) []int64 {
 // dense reads the cosines of the given rows.
 func (s *Searcher) dense(ctx context.Context, seqs []int64, l *legs) *dense {
 	d := &dense{mean: l.near.Mean, coverage: l.cover, cos: map[int64]float64{}}
-	cos, err := s.store.Cosines(ctx, l.space, l.vector, seqs)
+	cos, err := s.store.Closeness(ctx, l.space, l.vector, seqs)
 	if err != nil { // what the leg itself returned is enough to go on
 		for _, h := range l.near.Hits {
 			d.cos[h.Seq] = h.Score
