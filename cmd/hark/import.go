@@ -25,6 +25,7 @@ type importFlags struct {
 	session   string
 	keepGoing bool
 	dryRun    bool
+	progress  string
 }
 
 // importedFile is the outcome for one file.
@@ -83,11 +84,17 @@ out; without, nothing of its file is imported.`,
 	cmd.Flags().StringVar(&f.session, "session", "", "store every message under this session key, whatever the files say")
 	cmd.Flags().BoolVar(&f.keepGoing, "keep-going", false, "leave bad lines out instead of rejecting their file")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "read and report, but store nothing")
+	cmd.Flags().StringVar(&f.progress, "progress", "auto", "auto (a bar, on a terminal), plain (a line for every stored page) or none")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"auto", "openclaw", "chat"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
 }
 
 func (f importFlags) check() error {
+	switch f.progress {
+	case "auto", "plain", "none":
+	default:
+		return usage("unknown --progress %q: use auto, plain or none", f.progress)
+	}
 	switch history.Format(f.format) {
 	case history.Auto, history.OpenClaw, history.Chat:
 		return nil
@@ -246,6 +253,9 @@ func (im *importer) session(ctx context.Context, s history.Session, res *importe
 			return err
 		}
 		_ = bar.Add(len(page)) // draws to standard error only
+		if im.flags.progress == "plain" && im.mem != nil {
+			_, _ = fmt.Fprintf(im.app.err, "stored %d messages\n", im.out.New+im.out.Duplicate+res.New+res.Duplicate)
+		}
 	}
 	return nil
 }
@@ -299,7 +309,7 @@ func (im *importer) report(d time.Duration) error {
 // bar draws progress on a terminal, and nothing elsewhere.
 func (im *importer) bar(n int, nth string) *progressbar.ProgressBar {
 	a := im.app
-	if !a.term.errTTY || a.quiet || a.json {
+	if !a.term.errTTY || a.quiet || a.json || im.flags.progress != "auto" {
 		return progressbar.DefaultSilent(int64(n))
 	}
 	return progressbar.NewOptions(n,

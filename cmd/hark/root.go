@@ -111,6 +111,7 @@ Everything stays on this machine, in one folder (see "hark status").`,
 	f.String("config", "", "configuration file (default: "+configHint(a.env)+")")
 	f.Bool("json", false, "print JSON instead of text")
 	f.BoolP("quiet", "q", false, "print results only, no progress and no notes")
+	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddGroup(
 		&cobra.Group{ID: "use", Title: "Remember and recall:"},

@@ -137,6 +137,9 @@ func (a *app) printStatus(o statusJSON) {
 	}
 	parts := ""
 	for _, what := range slices.Sorted(maps.Keys(o.Bytes)) {
+		if o.Bytes[what] == 0 {
+			continue
+		}
 		parts += fmt.Sprintf(", %s %s", what, bytesOf(o.Bytes[what]))
 	}
 	line("on disk", "%s%s", bytesOf(o.BytesAll), parts)
