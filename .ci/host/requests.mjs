@@ -1,0 +1,52 @@
+// What a model request is made of, and what has to be true of every one.
+
+import { isInternal, isRecall, liveUser, textOf } from "./model.mjs";
+
+/** The recalled block of a request; undefined where nothing was recalled. */
+export function recallOf(request) {
+  const at = request.messages.findIndex(isRecall);
+  return at < 0 ? undefined : { at, text: textOf(request.messages[at].content) };
+}
+
+export const systemOf = (request) => request.messages.filter((m) => m.role === "system").map((m) => textOf(m.content)).join("\n");
+
+/** What is wrong with a request, as sentences; empty when nothing is. */
+export function faults(request) {
+  const out = [];
+  const { messages } = request;
+  const recalls = messages.filter(isRecall);
+  if (recalls.length > 1) out.push(`${recalls.length} recall messages`);
+  const recall = recallOf(request);
+  const live = liveUser(messages);
+  if (recall && recall.at !== live - 1) out.push(`the recall is message ${recall.at}, the live user message ${live}`);
+  // Every call has one result before the conversation goes on, and there is no result without a call.
+  let open = new Map();
+  messages.forEach((m, i) => {
+    if (m.role === "tool") {
+      if (!open.has(m.tool_call_id)) out.push(`message ${i} is a result without a call`);
+      open.delete(m.tool_call_id);
+      if (/missing tool result|aborted/.test(textOf(m.content))) out.push(`message ${i} is a made-up result`);
+      return;
+    }
+    if (isInternal(m)) return;
+    if (open.size > 0) out.push(`message ${i} comes before the result of a call`);
+    open = new Map((m.tool_calls ?? []).map((call) => [call.id, i]));
+  });
+  if (open.size > 0) out.push("the last call has no result");
+  return out;
+}
+
+/**
+ * How far a request is the same as the one before it, in bytes of its messages as they are sent, and
+ * whether everything that stood before the earlier one's recall (or live user message) is.
+ */
+export function prefix(before, now) {
+  const bytes = (request) => Buffer.from(request.messages.map((m) => JSON.stringify(m)).join("\n"));
+  const a = bytes(before);
+  const b = bytes(now);
+  let same = 0;
+  while (same < a.length && same < b.length && a[same] === b[same]) same++;
+  const guarded = recallOf(before)?.at ?? liveUser(before.messages);
+  const differs = before.messages.slice(0, guarded).findIndex((m, i) => JSON.stringify(m) !== JSON.stringify(now.messages[i]));
+  return { before: a.length, now: b.length, same, guarded, differs };
+}
