@@ -75,7 +75,8 @@ func resolve(cmd *cobra.Command, env func(string) (string, bool)) (settings, map
 	if s.Data == "" {
 		return s, nil, "", usage("no folder to store in: name one with --data or HARK_DATA")
 	}
-	if strings.TrimSpace(s.Agent) == "" {
+	s.Agent = strings.ToLower(strings.TrimSpace(s.Agent)) // the host writes agent ids in small letters
+	if s.Agent == "" {
 		return s, nil, "", usage("the agent has no name: give one with --agent, or leave the flag out for %q", "main")
 	}
 	return s, from, path, nil
@@ -271,13 +272,9 @@ func homeDir(env func(string) (string, bool)) string {
 	return home
 }
 
-func dataHint(env func(string) (string, bool)) string {
-	return "$HARK_DATA, else " + shortHome(env, defaultData(env))
-}
+func dataHint(env func(string) (string, bool)) string { return shortHome(env, defaultData(env)) }
 
-func configHint(env func(string) (string, bool)) string {
-	return "$HARK_CONFIG, else " + shortHome(env, defaultConfig(env))
-}
+func configHint(env func(string) (string, bool)) string { return shortHome(env, defaultConfig(env)) }
 
 // shortHome writes ~ for the home folder.
 func shortHome(env func(string) (string, bool), path string) string {

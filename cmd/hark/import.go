@@ -284,7 +284,12 @@ func (im *importer) add(res importedFile) {
 	if im.app.json {
 		return
 	}
-	for _, b := range res.BadLines {
+	const shown = 20
+	for i, b := range res.BadLines {
+		if i == shown {
+			im.app.note("%s %s: %d more bad lines skipped; --json lists them", im.app.term.yellow("warning:"), res.Path, len(res.BadLines)-shown)
+			break
+		}
 		im.app.note("%s %s; skipped", im.app.term.yellow("warning:"), clean(b))
 	}
 	for _, n := range res.Notes {

@@ -106,9 +106,9 @@ Everything stays on this machine, in one folder (see "hark status").`,
 		},
 	}
 	f := root.PersistentFlags()
-	f.String("data", "", "folder that holds Hark's stores (default: "+dataHint(a.env)+")")
+	f.String("data", "", "folder of the stores (default "+dataHint(a.env)+")")
 	f.String("agent", "main", "agent whose store is used")
-	f.String("config", "", "configuration file (default: "+configHint(a.env)+")")
+	f.String("config", "", "configuration file (default "+configHint(a.env)+")")
 	f.Bool("json", false, "print JSON instead of text")
 	f.BoolP("quiet", "q", false, "print results only, no progress and no notes")
 	root.SuggestionsMinimumDistance = 2

@@ -112,7 +112,12 @@ func (o *statusJSON) fill(st index.Status) {
 
 func (a *app) printStatus(o statusJSON) {
 	line := func(name, format string, args ...any) {
-		a.printf("%s  %s\n", a.term.dim(pad(name, 9)), fmt.Sprintf(format, args...))
+		for i, l := range wrap(fmt.Sprintf(format, args...), a.term.width-11) {
+			if i > 0 {
+				name = ""
+			}
+			a.printf("%s  %s\n", a.term.dim(pad(name, 9)), l)
+		}
 	}
 	line("agent", "%s (recall policy: %s)", o.Agent, o.Policy)
 	line("store", "%s", shortHome(a.env, o.Dir))

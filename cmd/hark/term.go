@@ -21,7 +21,7 @@ type term struct {
 const (
 	narrowest = 40
 	widest    = 110 // longer lines are hard to read
-	piped     = 100
+	piped     = 80
 )
 
 func newTerm(c console) term {
