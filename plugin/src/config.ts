@@ -27,6 +27,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 /** The options that are handed to the daemon, and the variable each one becomes. */
 const daemonSettings: readonly (readonly [option: string, variable: string])[] = [
   ["recall.maxTokens", "HARK_RECALL_MAX_TOKENS"],
+  ["recall.policy", "HARK_RECALL_POLICY"],
   ["embedder.provider", "HARK_EMBEDDER_PROVIDER"],
   ["embedder.model", "HARK_EMBEDDER_MODEL"],
   ["embedder.baseUrl", "HARK_EMBEDDER_BASE_URL"],

@@ -10,6 +10,7 @@ import type { AssembleAnswer, Client } from "./client.ts";
 import type { Config } from "./config.ts";
 import { HarkError } from "./endpoint.ts";
 import type * as host from "./host.ts";
+import type { Ledger } from "./ledger.ts";
 import { memoryPrompt } from "./memory.ts";
 import { agentOf, isInternal, keyOf, outgoing } from "./params.ts";
 import { estimateTokens, rebuild, withoutRecall } from "./rebuild.ts";
@@ -25,6 +26,7 @@ export interface Shared {
   readonly functions: host.HostFunctions;
   readonly compact: (params: never) => Promise<unknown>;
   readonly log: host.Logger;
+  readonly ledger: Ledger;
   /** The last system prompt addition of a session with the memory text it was made from. */
   readonly additions: Map<string, { memory: string | undefined; addition: string }>;
   /** The compaction summary that a session last began with; "" for none. */
@@ -34,7 +36,7 @@ export interface Shared {
 const unchanged = { changed: false, bytesFreed: 0, rewrittenEntries: 0 } as const;
 
 export function createEngine(shared: Shared, ctx: host.FactoryContext) {
-  const { config, client, functions, log } = shared;
+  const { config, client, functions, log, ledger } = shared;
   const turn = new AbortController(); // ends with the instance: work for a prompt nobody waits for
 
   /** Logs why a call was not served; the message never holds conversation text. */
@@ -95,7 +97,9 @@ export function createEngine(shared: Shared, ctx: host.FactoryContext) {
   async function store(otherwise: string, method: string, p: host.SessionParams): Promise<unknown> {
     if (isInternal(p)) return undefined;
     try {
-      return await client.call(agentOf(p, ctx), method, outgoing(p), config.commitDeadlineMs);
+      const done = await client.call(agentOf(p, ctx), method, outgoing(p), config.commitDeadlineMs);
+      ledger.committed(agentOf(p, ctx));
+      return done;
     } catch (error) {
       degraded(otherwise, error);
       return undefined;
@@ -112,6 +116,7 @@ export function createEngine(shared: Shared, ctx: host.FactoryContext) {
       const done = (await client.call(agentOf(p, ctx), "commitTurn", outgoing(p), config.commitDeadlineMs)) as {
         status?: unknown;
       };
+      ledger.committed(agentOf(p, ctx));
       return { status: done.status === "duplicate" ? "duplicate" : "committed" };
     } catch (error) {
       // Bringing it again cannot help here, and would take the session away from Hark for ever. The
@@ -121,6 +126,7 @@ export function createEngine(shared: Shared, ctx: host.FactoryContext) {
         return { status: "duplicate" };
       }
       degraded("a turn could not be stored and stays queued with the host", error);
+      ledger.failed(agentOf(p, ctx), messageOf(error));
       throw error;
     }
   }
@@ -132,6 +138,7 @@ export function createEngine(shared: Shared, ctx: host.FactoryContext) {
     try {
       const answer = await ask(p, memory, place);
       const messages = rebuild(p.messages, answer);
+      ledger.served(agentOf(p, ctx));
       const addition = answer.systemPromptAddition ?? memory;
       if (addition !== undefined) remember(shared.additions, place, { memory, addition });
       return {
@@ -143,6 +150,7 @@ export function createEngine(shared: Shared, ctx: host.FactoryContext) {
       };
     } catch (error) {
       degraded("the turn goes on without recall", error);
+      ledger.failed(agentOf(p, ctx), messageOf(error));
       // The addition of the session's last turn holds the same memory text; repeating it keeps the
       // model's prompt cache valid over a turn without Hark.
       const last = shared.additions.get(place);

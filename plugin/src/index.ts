@@ -10,6 +10,7 @@ import { readConfig } from "./config.ts";
 import { Daemon } from "./daemon.ts";
 import { createEngine, ENGINE_ID, type Shared } from "./engine.ts";
 import type { HostFunctions } from "./host.ts";
+import { Ledger } from "./ledger.ts";
 import { quieter } from "./log.ts";
 
 const functions: HostFunctions = {
@@ -42,6 +43,7 @@ function share(api: OpenClawPluginApi): Shared {
     functions,
     compact: delegateCompactionToRuntime,
     log,
+    ledger: new Ledger(config.dataDir),
     additions: new Map(),
     summaries: new Map(),
   };

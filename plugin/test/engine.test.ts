@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { FakeDaemon, tempDir, usual } from "./fake-daemon.ts";
 import { assistant, delegate, KEY, stage, turn, user } from "./play.ts";
@@ -206,4 +208,18 @@ test("a turn without Hark keeps the session's system prompt as it was", async (t
   const bad = await s.another().assemble(call);
   assert.equal(bad.systemPromptAddition, good.systemPromptAddition);
   assert.deepEqual(bad.messages, call.messages);
+});
+
+test("what was last served and stored of each agent is noted for hark doctor", async (t) => {
+  const daemon = await served(t);
+  const s = stage(daemon.dataDir);
+  const note = (): any => JSON.parse(fs.readFileSync(path.join(daemon.dataDir, "host", "main.json"), "utf8"));
+  await s.engine.assemble({ sessionId: "s1", sessionKey: KEY, messages: [] });
+  assert.ok(Date.parse(note().served) > 0 && !note().committed);
+  await s.engine.commitTurn(turn("k", [user("a secret word")]));
+  assert.ok(Date.parse(note().committed) > 0);
+  daemon.handler = () => ({ status: 507, body: { error: { code: "disk-full", message: "no space left" } } });
+  await assert.rejects(s.engine.commitTurn(turn("k2", [user("a secret word")])));
+  assert.match(note().failed.what, /no space left/);
+  assert.ok(note().served && !JSON.stringify(note()).includes("secret word"));
 });

@@ -41,7 +41,7 @@ test("every option has a label, is documented, and unknown ones are refused", ()
 test("every option changes something", () => {
   const other: Record<string, unknown> = {
     binary: "/x", dataDir: "/y", configFile: "/z", deadlineMs: 99, commitDeadlineMs: 999, catchUpMs: 9, idleExit: "1h", timezone: "UTC",
-    "recall.enabled": false, "recall.maxTokens": 5, "embedder.provider": "none", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
+    "recall.enabled": false, "recall.maxTokens": 5, "recall.policy": "agent", "embedder.provider": "none", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
   };
   const plain = readConfig({}, { HOME: "/home/a" });
   for (const option of all) {

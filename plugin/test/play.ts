@@ -4,6 +4,7 @@ import { Client } from "../src/client.ts";
 import { readConfig } from "../src/config.ts";
 import { Daemon, type Patience } from "../src/daemon.ts";
 import { createEngine, type Shared } from "../src/engine.ts";
+import { Ledger } from "../src/ledger.ts";
 import type { HostFunctions, Logger } from "../src/host.ts";
 
 export const KEY = "agent:main:explicit:s1";
@@ -37,7 +38,8 @@ export function stage(dataDir: string, options: object = {}, host: Partial<HostF
   const config = readConfig({ dataDir, deadlineMs: 400, commitDeadlineMs: 800, ...options }, env);
   const daemon = new Daemon({ config, rootDir: undefined, version: "test", env, log, patience: { ...short, ...more } });
   const shared: Shared = {
-    config, version: "test", client: new Client(daemon), functions, compact: delegate, log, additions: new Map(), summaries: new Map(),
+    config, version: "test", client: new Client(daemon), functions, compact: delegate, log, ledger: new Ledger(dataDir),
+    additions: new Map(), summaries: new Map(),
   };
   const another = (): ReturnType<typeof createEngine> =>
     createEngine(shared, { agentDir: "/state/agents/main/agent", workspaceDir: "/ws" });
