@@ -2,6 +2,7 @@ package recall
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"hark/index"
@@ -9,9 +10,18 @@ import (
 
 // dense is what the vector leg knows about the messages around the pool.
 type dense struct {
-	cos      map[int64]float64 // best of message and passages; absent without a vector
-	mean     float64           // over all messages the filter admits
-	coverage float64           // share of the question's words the model knows
+	seqs     []int64   // ascending
+	cos      []float64 // of each: best of message and passages; NaN without a vector
+	mean     float64   // over all messages the filter admits
+	coverage float64   // share of the question's words the model knows
+}
+
+// of returns the cosine of a row, the store's mean where it has no vector.
+func (d *dense) of(seq int64) (cos float64, known bool) {
+	if i, ok := slices.BinarySearch(d.seqs, seq); ok && !math.IsNaN(d.cos[i]) {
+		return d.cos[i], true
+	}
+	return d.mean, false
 }
 
 // score computes all features and orders the pool, best first. d is nil without vectors.
@@ -31,10 +41,8 @@ func (s *scorer) score(pool []*candidate, d *dense) {
 // a vector counts as an average one.
 func (s *scorer) denseScores(pool []*candidate, d *dense) {
 	at := func(seq int64) float64 {
-		if v, ok := d.cos[seq]; ok {
-			return v
-		}
-		return d.mean
+		v, _ := d.of(seq)
+		return v
 	}
 	a := s.cohesion * s.w.DenseSmooth
 	smooth := func(seq int64) float64 {
@@ -50,7 +58,7 @@ func (s *scorer) denseScores(pool []*candidate, d *dense) {
 	}
 	episodes := map[index.EpisodeKey]float64{}
 	for _, c := range pool {
-		if v, ok := d.cos[c.seq]; ok {
+		if v, ok := d.of(c.seq); ok {
 			c.Cosine = v
 		}
 		c.Dense = smooth(c.seq)

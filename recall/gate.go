@@ -68,8 +68,8 @@ func (s *scorer) evidence(pool []*candidate) evidence {
 
 // The confidence below which nothing is worth showing, and from which the whole budget is.
 const (
-	silent = 0.20
-	sure   = 0.50
+	silent = 0.10
+	sure   = 0.45
 )
 
 // Budget is how much of max, in tokens, is worth spending on the hits: the amount follows the

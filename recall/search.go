@@ -1,10 +1,12 @@
 package recall
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -319,49 +321,42 @@ func admits(f index.Filter, row index.Row) bool {
 	return false
 }
 
-// surroundings lists the rows whose vectors smoothing needs: the pool, its neighbours and
-// its episodes.
+// surroundings lists the rows whose vectors smoothing needs, ascending: the pool, its
+// neighbours and its episodes.
 func surroundings(src source, pool []*candidate) []int64 {
 	var seqs []int64
-	seen := map[int64]bool{}
-	add := func(more ...int64) {
-		for _, seq := range more {
-			if !seen[seq] {
-				seen[seq] = true
-				seqs = append(seqs, seq)
+	episodes := src.Stats().Episodes >= 2
+	seen := map[index.EpisodeKey]bool{}
+	for _, c := range pool {
+		if episodes {
+			if e := src.Episode(c.seq); e != nil {
+				if !seen[e.Key] {
+					seen[e.Key] = true
+					seqs = append(seqs, e.Seqs...)
+				}
+				continue // neighbours are of the same episode
 			}
 		}
-	}
-	episodes := src.Stats().Episodes >= 2
-	for _, c := range pool {
-		add(c.seq)
 		prev, next := src.Around(c.seq, 1, 1)
-		add(prev...)
-		add(next...)
-		if !episodes {
-			continue
-		}
-		if e := src.Episode(c.seq); e != nil {
-			add(e.Seqs...)
-		}
+		seqs = append(append(append(seqs, c.seq), prev...), next...)
 	}
-	return seqs
+	slices.Sort(seqs)
+	return slices.Compact(seqs)
 }
 
-// dense reads the cosines of the given rows.
+// dense reads the cosines of the given rows, ascending.
 func (s *Searcher) dense(ctx context.Context, seqs []int64, l *legs) *dense {
-	d := &dense{mean: l.near.Mean, coverage: l.cover, cos: map[int64]float64{}}
+	d := &dense{mean: l.near.Mean, coverage: l.cover, seqs: seqs}
 	cos, err := s.store.Closeness(ctx, l.space, l.vector, seqs)
-	if err != nil { // what the leg itself returned is enough to go on
-		for _, h := range l.near.Hits {
-			d.cos[h.Seq] = h.Score
-		}
+	if err == nil {
+		d.cos = cos
 		return d
 	}
-	for i, v := range cos {
-		if !math.IsNaN(v) {
-			d.cos[seqs[i]] = v
-		}
+	// What the leg itself returned is enough to go on.
+	hits := slices.SortedFunc(slices.Values(l.near.Hits), func(a, b index.Scored) int { return cmp.Compare(a.Seq, b.Seq) })
+	d.seqs, d.cos = make([]int64, len(hits)), make([]float64, len(hits))
+	for i, h := range hits {
+		d.seqs[i], d.cos[i] = h.Seq, h.Score
 	}
 	return d
 }
