@@ -25,7 +25,7 @@ plugin-bundle: plugin/node_modules
 	cd plugin && node build.mjs
 
 plugin: plugin-binaries plugin-bundle
-	@mkdir -p dist
+	@mkdir -p dist && cp LICENSE plugin/LICENSE
 	cd plugin && npm pack --silent --pack-destination ../dist
 
 test-plugin: plugin/node_modules
