@@ -55,3 +55,6 @@ vuln: ## known vulnerabilities of what is imported (needs the network)
 
 clean: ## remove what was built
 	rm -rf bin dist
+
+# The plugin for OpenClaw: make plugin, make test-plugin, make test-host.
+-include plugin/host.mk

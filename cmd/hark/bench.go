@@ -20,8 +20,10 @@ type benchResult struct {
 	Sessions     int     `json:"sessions"`
 	ImportRate   float64 `json:"import_per_s"`
 	ImportS      float64 `json:"import_s"`
+	ImportCPU    float64 `json:"import_cpu_s"` // processor seconds, 0 where the system does not tell
 	SearchP50    float64 `json:"search_p50_ms"`
 	SearchP95    float64 `json:"search_p95_ms"`
+	SearchCPU    float64 `json:"search_cpu_ms"` // processor time a search, mean
 	AssembleP50  float64 `json:"assemble_p50_ms"`
 	AssembleP95  float64 `json:"assemble_p95_ms"`
 	CommitP50    float64 `json:"commit_p50_ms"`
@@ -174,8 +176,10 @@ func (a *app) printBench(r benchReport) {
 		t.add(cells...)
 	}
 	row("import, messages/s", "%.0f", func(b benchResult) float64 { return b.ImportRate })
+	row("import, processor s", "%.2f", func(b benchResult) float64 { return b.ImportCPU })
 	row("search p50, ms", "%.2f", func(b benchResult) float64 { return b.SearchP50 })
 	row("search p95, ms", "%.2f", func(b benchResult) float64 { return b.SearchP95 })
+	row("search, processor ms", "%.2f", func(b benchResult) float64 { return b.SearchCPU })
 	row("assemble p50, ms", "%.2f", func(b benchResult) float64 { return b.AssembleP50 })
 	row("assemble p95, ms", "%.2f", func(b benchResult) float64 { return b.AssembleP95 })
 	row("commit a turn p50, ms", "%.2f", func(b benchResult) float64 { return b.CommitP50 })

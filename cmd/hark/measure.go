@@ -79,14 +79,14 @@ func (a *app) benchImport(ctx context.Context, m *memory, syn *synth, res *bench
 		bar = progressbar.NewOptions(syn.total, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("import"),
 			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(80*time.Millisecond))
 	}
-	var spent time.Duration
+	var spent, cpu time.Duration
 	for {
 		key, page := syn.session()
 		if len(page) == 0 {
 			break
 		}
 		res.Sessions++
-		start := time.Now() // making the history is not part of importing it
+		start, used := time.Now(), cpuTime() // making the history is not part of importing it
 		for from := 0; from < len(page); from += importPage {
 			part := page[from:min(from+importPage, len(page))]
 			if _, err := m.engine.Bootstrap(ctx, engine.BootstrapParams{SessionID: key, SessionKey: key, History: part}); err != nil {
@@ -94,10 +94,11 @@ func (a *app) benchImport(ctx context.Context, m *memory, syn *synth, res *bench
 			}
 		}
 		spent += time.Since(start)
+		cpu += cpuTime() - used
 		_ = bar.Add(len(page)) // draws to standard error only
 	}
 	_ = bar.Finish()
-	res.ImportS = spent.Seconds()
+	res.ImportS, res.ImportCPU = spent.Seconds(), cpu.Seconds()
 	res.ImportRate = float64(syn.total) / spent.Seconds()
 	return nil
 }
@@ -128,6 +129,7 @@ func benchQueries(ctx context.Context, m *memory, syn *synth, n int, res *benchR
 	questions := syn.questions(n)
 	search := make([]float64, 0, len(questions))
 	found := 0
+	used := cpuTime()
 	for i, q := range questions {
 		start := time.Now()
 		r, err := m.searcher.Search(ctx, recall.Request{
@@ -145,6 +147,7 @@ func benchQueries(ctx context.Context, m *memory, syn *synth, n int, res *benchR
 			found++
 		}
 	}
+	res.SearchCPU = millis(cpuTime()-used) / float64(len(questions))
 	res.SearchP50, res.SearchP95 = percentile(search, .5), percentile(search, .95)
 	res.SelfFound = float64(found) / float64(len(questions))
 
