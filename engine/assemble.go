@@ -46,7 +46,7 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	tr.Budget = BudgetTrace{Tokens: b.tokens, Usable: b.usable, Source: b.source, Reason: b.reason}
 	usable := e.applySettings(p.RuntimeSettings, b.usable, tr)
 
-	ms := e.measureAll(p.Messages)
+	ms := e.measureAll(p.Messages, usable)
 	owner := p.SenderIsOwner
 	for i := len(ms) - 1; i >= 0 && owner == nil; i-- {
 		if ms[i].isUser() && !ms[i].machine {
@@ -63,6 +63,9 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	w := e.window(ctx, sc, ms, limit, tr)
 	kept := p.Messages[w.start:]
 	changed := map[int]json.RawMessage{}
+	if w.tokens > limit {
+		w.tokens = e.recount(kept, ms[w.start:])
+	}
 	if w.tokens > limit && len(kept) > 0 {
 		changed, w.tokens = e.shorten(kept, ms[w.start:], limit)
 		for i := range kept {

@@ -35,10 +35,9 @@ type budget struct {
 // chooseBudget takes the call's budget, else the one of the settings, else the default.
 func chooseBudget(call Tokens, set *RuntimeSettings) budget {
 	b := budget{tokens: defaultBudget, source: "default"}
-	switch n, reason := whole(call); {
-	case reason == "":
+	if n, reason := whole(call); reason == "" {
 		b.tokens, b.source = n, "call"
-	default:
+	} else {
 		b.reason = reason
 		if set != nil && set.Limits.PromptTokenBudget != nil {
 			if n, reason := whole(*set.Limits.PromptTokenBudget); reason == "" {

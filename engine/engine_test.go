@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sort"
@@ -25,26 +26,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fixedClock is the time of every engine under test.
 func fixedClock() time.Time { return time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC) }
 
-func openStore(t testing.TB, dir string) *index.Store {
-	t.Helper()
+func openStore(tb testing.TB, dir string) *index.Store {
+	tb.Helper()
 	store, err := index.Open(context.Background(), dir, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return store
 }
 
 // open returns an engine over a new store that is checked and closed with the test.
-func open(t testing.TB, emb embed.Embedder, opts *Options) *Engine {
-	t.Helper()
-	e, done := openAt(t, t.TempDir(), emb, opts)
-	t.Cleanup(done)
+func open(tb testing.TB, emb embed.Embedder, opts *Options) *Engine {
+	tb.Helper()
+	e, done := openAt(tb, tb.TempDir(), emb, opts)
+	tb.Cleanup(done)
 	return e
 }
 
-func openAt(t testing.TB, dir string, emb embed.Embedder, opts *Options) (*Engine, func()) {
-	t.Helper()
-	store := openStore(t, dir)
+func openAt(tb testing.TB, dir string, emb embed.Embedder, opts *Options) (*Engine, func()) {
+	tb.Helper()
+	store := openStore(tb, dir)
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -53,17 +54,17 @@ func openAt(t testing.TB, dir string, emb embed.Embedder, opts *Options) (*Engin
 	}
 	e, err := New(store, emb, opts, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return e, func() {
 		if err := e.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 		if report, err := store.Check(context.Background()); err != nil || !report.OK() {
-			t.Errorf("check: %+v %v", report, err)
+			tb.Errorf("check: %+v %v", report, err)
 		}
 		if err := store.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	}
 }
@@ -586,7 +587,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("budget %v: recall takes %d", budget, b.Recall)
 		}
 		sum := 0
-		for _, m := range bare(t).measureAll(res.Messages) {
+		for _, m := range bare(t).measureAll(res.Messages, math.MaxInt) {
 			sum += m.tokens
 		}
 		if got := res.EstimatedTokens - b.Addition; sum > got+8 || sum < got-8 {
@@ -594,6 +595,32 @@ func TestBudgets(t *testing.T) {
 		}
 		if (res.PromptAuthority == PreassemblyMayOverflow) != (len(res.Kept) < len(h)) {
 			t.Errorf("budget %v: authority %s with %d kept", budget, res.PromptAuthority, len(res.Kept))
+		}
+	}
+}
+
+// A running turn larger than the budget is shortened to it, the instruction and all pairs intact.
+func TestHugeLiveTurn(t *testing.T) {
+	e := open(t, nil, nil)
+	h := []json.RawMessage{user("older words", day), assistant("older answer", day+1), user("read all the files, then tell me the port", day+2)}
+	for i := range 80 {
+		h = append(h,
+			raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"toolCall","id":"c%d","name":"read","arguments":{"path":"f%d"}}],"stopReason":"toolUse","timestamp":%d}`, i%3, i, day+int64(10+2*i))),
+			raw(fmt.Sprintf(`{"role":"toolResult","toolCallId":"c%d","toolName":"read","content":[{"type":"text","text":%q}],"timestamp":%d}`, i%3, strings.Repeat(fmt.Sprintf("line of file %d ", i), 400), day+int64(11+2*i))))
+	}
+	for _, budget := range []Tokens{9000, 20_000, 90_000} {
+		res, err := e.Assemble(t.Context(), AssembleParams{SessionID: "s", SessionKey: mainKey, Messages: h, Prompt: "read all the files, then tell me the port", TokenBudget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.EstimatedTokens > res.Trace.Budget.Usable {
+			t.Errorf("budget %v: %d tokens (%v)", budget, res.EstimatedTokens, res.Trace.Notes)
+		}
+		if bad := pairing(res.Messages); len(bad) > 0 {
+			t.Errorf("budget %v: %v", budget, bad)
+		}
+		if n := len(res.Messages) - len(h) + res.Trace.Window.First; n != 0 || string(res.Messages[0]) != string(h[2]) {
+			t.Errorf("budget %v: the turn has lost or gained %d messages", budget, n)
 		}
 	}
 }

@@ -41,8 +41,8 @@ func (m *message) fingerprint() string {
 
 // contentKey is the key of last resort: session, role, time and fingerprint. The same message said
 // again differs in its time; where it has none, or the same, by its occurrence (from 1).
-func contentKey(session, role, print string, ms int64, occurrence int) string {
-	key := "text:" + oneLine(session) + "/" + role + "/" + strconv.FormatInt(ms, 10) + "/" + print
+func contentKey(session, role, mark string, ms int64, occurrence int) string {
+	key := "text:" + oneLine(session) + "/" + role + "/" + strconv.FormatInt(ms, 10) + "/" + mark
 	if occurrence > 1 {
 		key += "#" + strconv.Itoa(occurrence)
 	}
@@ -61,15 +61,15 @@ func (m *message) millis() int64 {
 // value is ready.
 type occurrences map[string]int
 
-func (o occurrences) next(session string, m *message, print string) int {
-	key := contentKey(session, m.role, print, m.millis(), 1)
+func (o occurrences) next(session string, m *message, mark string) int {
+	key := contentKey(session, m.role, mark, m.millis(), 1)
 	o[key]++
 	return o[key]
 }
 
 // identify lists the keys of a message, most reliable first. The position counts only together with
 // the content, because a transcript that is cut back gives its positions to other messages.
-func identify(session string, m *message, print string, at place, occurrence int) []string {
+func identify(session string, m *message, mark string, at place, occurrence int) []string {
 	keys := make([]string, 0, 4)
 	session = oneLine(session)
 	if at.entryID != "" {
@@ -83,9 +83,9 @@ func identify(session string, m *message, print string, at place, occurrence int
 		keys = append(keys, "idem:"+session+"/"+m.role+"/"+oneLine(idem))
 	}
 	if at.positioned {
-		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s", at.agent, at.sessionID, at.generation, at.position, print[:8])))
+		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s", at.agent, at.sessionID, at.generation, at.position, mark[:8])))
 	}
-	return append(keys, contentKey(session, m.role, print, m.millis(), occurrence))
+	return append(keys, contentKey(session, m.role, mark, m.millis(), occurrence))
 }
 
 // oneLine keeps the separator of stored keys out of a key.

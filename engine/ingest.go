@@ -189,14 +189,14 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	number := occurrences{}
 	for i := range msgs {
 		it := d.items[kept[i]]
-		print := msgs[i].fingerprint()
-		nth := number.next(sc.Session, &msgs[i], print)
+		mark := msgs[i].fingerprint()
+		nth := number.next(sc.Session, &msgs[i], mark)
 		if kept[i] < d.known {
 			continue
 		}
-		keys := identify(sc.Session, &msgs[i], print, it.place, nth)
+		keys := identify(sc.Session, &msgs[i], mark, it.place, nth)
 		if d.partial && msgs[i].at.IsZero() {
-			keys = e.repetition(ctx, sc.Session, &msgs[i], print, it.place, nth, keys)
+			keys = e.repetition(ctx, sc.Session, &msgs[i], mark, it.place, nth, keys)
 		}
 		rows = append(rows, e.row(&msgs[i], it, sc, d.sessionID, kinds[i], keys))
 	}
@@ -225,10 +225,10 @@ func decodeItems(items []item) (msgs []message, kept []int) {
 
 // repetition finds the keys of a message without a time of its own, delivered without the history
 // before it: if its content is stored for an event at another place, it is the next repetition.
-func (e *Engine) repetition(ctx context.Context, session string, m *message, print string, at place, nth int, keys []string) []string {
+func (e *Engine) repetition(ctx context.Context, session string, m *message, mark string, at place, nth int, keys []string) []string {
 	const most = 1000 // repetitions of one text without a time
 	for ; nth < most; nth++ {
-		keys = identify(session, m, print, at, nth)
+		keys = identify(session, m, mark, at, nth)
 		seqs, err := e.store.Lookup(ctx, keys[len(keys)-1])
 		if err != nil || len(seqs) == 0 || seqs[0] == 0 {
 			return keys

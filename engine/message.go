@@ -104,8 +104,7 @@ func decode(raw json.RawMessage) (message, error) {
 // lenient decodes data and ignores fields of the wrong type.
 func lenient(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"hark/index"
 )
@@ -42,11 +43,11 @@ func (e *Engine) onScreen(ctx context.Context, c recallCall) screen {
 	}
 	var missing []string
 	e.mu.Lock()
-	for i := len(keys) - 1; i >= 0; i-- {
-		if seq := e.stored[keys[i]]; seq > 0 {
+	for _, key := range slices.Backward(keys) {
+		if seq := e.stored[key]; seq > 0 {
 			s.rows[seq] = true
 		} else if len(missing) < maxLookups {
-			missing = append(missing, keys[i])
+			missing = append(missing, key)
 		}
 	}
 	e.mu.Unlock()

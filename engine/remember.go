@@ -168,7 +168,7 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 		t.Reason = "nothing stored is likely to answer this"
 		return recalled{}
 	}
-	return e.pack(hits, room-frame, frame, t)
+	return e.pack(hits, room-frame, t)
 }
 
 func (e *Engine) few() bool {
@@ -193,7 +193,7 @@ func (t *RecallTrace) dropWeak(hits []recall.Hit) []recall.Hit {
 }
 
 // pack chooses the records that fit and renders the block.
-func (e *Engine) pack(hits []recall.Hit, room, frame int, t *RecallTrace) recalled {
+func (e *Engine) pack(hits []recall.Hit, room int, t *RecallTrace) recalled {
 	cost := func(it recall.Item) int { return e.tokens.count(renderItem(it, e.opts.Location)) + 1 }
 	items, dropped := recall.Pack(hits, recall.PackOptions{Tokens: room, Cost: cost})
 	for _, d := range dropped {

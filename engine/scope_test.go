@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,12 +87,7 @@ func TestPolicies(t *testing.T) {
 		if f.AllScopes {
 			return true
 		}
-		for _, v := range f.Scopes {
-			if v == w.Stored {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(f.Scopes, w.Stored)
 	}
 	same := func(sets ...[]who) func(a, b who) bool {
 		return func(a, b who) bool {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -85,9 +86,9 @@ func (e *Engine) owner(ctx context.Context, key string, said *bool) bool {
 
 // ownerOf returns what the last message that says so says about its person.
 func ownerOf(msgs []message) *bool {
-	for i := len(msgs) - 1; i >= 0; i-- {
-		if msgs[i].role == "user" && !msgs[i].machine && msgs[i].owner != nil {
-			return msgs[i].owner
+	for _, msg := range slices.Backward(msgs) {
+		if msg.role == "user" && !msg.machine && msg.owner != nil {
+			return msg.owner
 		}
 	}
 	return nil

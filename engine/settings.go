@@ -13,15 +13,14 @@ type Tokens float64
 // UnmarshalJSON accepts any JSON value.
 func (t *Tokens) UnmarshalJSON(data []byte) error {
 	var f *float64
-	if err := json.Unmarshal(data, &f); err != nil {
+	switch bad := json.Unmarshal(data, &f) != nil; {
+	case bad:
 		*t = Tokens(math.NaN())
-		return nil
-	}
-	if f == nil {
+	case f == nil:
 		*t = 0
-		return nil
+	default:
+		*t = Tokens(*f)
 	}
-	*t = Tokens(*f)
 	return nil
 }
 

@@ -118,12 +118,12 @@ func stripFences(text string) string {
 			continue
 		}
 		end := "</" + fenceName + " " + nonce + ">"
-		j := strings.Index(rest, end)
-		if j < 0 {
+		_, after, ok := strings.Cut(rest, end)
+		if !ok {
 			from = i + len(open)
 			continue
 		}
-		text = text[:i] + rest[j+len(end):]
+		text = text[:i] + after
 		from = i
 	}
 }

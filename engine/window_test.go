@@ -11,11 +11,11 @@ import (
 )
 
 // bare is an engine that can measure and shorten but has no store.
-func bare(t testing.TB) *Engine {
-	t.Helper()
+func bare(tb testing.TB) *Engine {
+	tb.Helper()
 	tokens, err := newCounter()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &Engine{tokens: tokens, log: slog.New(slog.DiscardHandler), seen: map[uint64]*measure{}}
 }
@@ -73,7 +73,7 @@ func history(rng *rand.Rand, turns int) []json.RawMessage {
 func pairing(raws []json.RawMessage) []string {
 	var bad []string
 	open := map[string]int{}
-	close := func() {
+	settle := func() {
 		for id, n := range open {
 			if n > 0 {
 				bad = append(bad, "no result for "+id)
@@ -88,7 +88,7 @@ func pairing(raws []json.RawMessage) []string {
 		}
 		switch {
 		case len(m.calls) > 0:
-			close()
+			settle()
 			for _, id := range m.calls {
 				open[id]++
 			}
@@ -104,7 +104,7 @@ func pairing(raws []json.RawMessage) []string {
 			}
 		}
 	}
-	close()
+	settle()
 	return bad
 }
 
@@ -115,7 +115,7 @@ func TestEveryCutIsValid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
 		h := history(rng, 1+rng.IntN(8))
-		ms := e.measureAll(h)
+		ms := e.measureAll(h, math.MaxInt)
 		if bad := pairing(h); len(bad) > 0 {
 			t.Fatalf("the generator is wrong: %v", bad)
 		}
@@ -166,7 +166,7 @@ func TestShortenKeepsStructure(t *testing.T) {
 		raw(`{"role":"assistant","content":[{"type":"thinking","thinking":"` + big[:4000] + `","thinkingSignature":"s"},{"type":"toolCall","id":"c1","name":"read","arguments":{"path":"x","body":"` + big[:9000] + `"}}],"stopReason":"toolUse"}`),
 		raw(`{"role":"toolResult","toolCallId":"c1","toolName":"read","content":[{"type":"text","text":"` + big + `"},{"type":"text","text":"short"}],"details":{"k":"\ud83d"},"isError":false}`),
 	}
-	ms := e.measureAll(h)
+	ms := e.measureAll(h, math.MaxInt)
 	for _, limit := range []int{1, 100, 1500, 3000, 5000, 20000} {
 		before := append([]json.RawMessage{}, h...)
 		changed, tokens := e.shorten(h, ms, limit)
@@ -181,7 +181,7 @@ func TestShortenKeepsStructure(t *testing.T) {
 			t.Fatalf("limit %d: %v", limit, bad)
 		}
 		total := 0
-		for _, m := range bare(t).measureAll(out) {
+		for _, m := range bare(t).measureAll(out, math.MaxInt) {
 			total += m.tokens
 		}
 		if d := math.Abs(float64(total - tokens)); d > 0.02*float64(total)+4 {
@@ -212,7 +212,7 @@ func TestWindowMovesRarely(t *testing.T) {
 	e := bare(t)
 	rng := rand.New(rand.NewPCG(3, 4))
 	h := history(rng, 120)
-	ms := e.measureAll(h)
+	ms := e.measureAll(h, math.MaxInt)
 	l := lay(ms)
 	limit := l.suffs[0] / 2
 	moves, turns, anchor := 0, 0, -1
@@ -253,7 +253,7 @@ func TestArrange(t *testing.T) {
 		for _, s := range tc.in {
 			h = append(h, raw(s))
 		}
-		got := arrange(e.measureAll(h))
+		got := arrange(e.measureAll(h, math.MaxInt))
 		if fmt.Sprint(got) != fmt.Sprint(tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
@@ -340,8 +340,8 @@ func BenchmarkMeasureRepeat(b *testing.B) {
 	for i := range 2000 {
 		h = append(h, raw(fmt.Sprintf(`{"role":"user","content":"%s","timestamp":%d}`, strings.Repeat("some words ", 185), i)))
 	}
-	e.measureAll(h)
+	e.measureAll(h, math.MaxInt)
 	for b.Loop() {
-		lay(e.measureAll(h))
+		lay(e.measureAll(h, math.MaxInt))
 	}
 }
