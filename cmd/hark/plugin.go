@@ -218,21 +218,22 @@ func describePackage(path string) (name, version string, err error) {
 	if _, ok := files["dist/index.js"]; !ok {
 		return "", "", fmt.Errorf("%s was not built: run \"make plugin\"", path)
 	}
-	if _, ok := files[bundledBinary]; !ok {
+	if _, ok := files[bundledBinary()]; !ok {
 		if _, err := exec.LookPath("hark"); err != nil {
-			return "", "", fmt.Errorf("%s has no program for this machine (%s) and hark is not on PATH\nRun \"make plugin\" on this machine, or with PLUGIN_PLATFORMS=%s/%s", path, bundledBinary, runtime.GOOS, runtime.GOARCH)
+			return "", "", fmt.Errorf("%s has no program for this machine (%s) and hark is not on PATH\nRun \"make plugin\" on this machine, or with PLUGIN_PLATFORMS=%s/%s", path, bundledBinary(), runtime.GOOS, runtime.GOARCH)
 		}
 	}
 	return pkg.Name, pkg.Version, nil
 }
 
-var bundledBinary = func() string {
+// bundledBinary is the program's path in a package, for this machine.
+func bundledBinary() string {
 	name := "hark"
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
 	return "bin/" + runtime.GOOS + "-" + runtime.GOARCH + "/" + name
-}()
+}
 
 // packageFiles lists the files of a package by their path in it. The content is there for JSON only.
 func packageFiles(path string) (map[string][]byte, error) {
@@ -242,7 +243,7 @@ func packageFiles(path string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	if info.IsDir() {
-		for _, name := range []string{"openclaw.plugin.json", "package.json", "dist/index.js", bundledBinary} {
+		for _, name := range []string{"openclaw.plugin.json", "package.json", "dist/index.js", bundledBinary()} {
 			data, err := os.ReadFile(filepath.Join(path, filepath.FromSlash(name)))
 			if err == nil {
 				files[name] = data
