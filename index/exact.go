@@ -116,5 +116,5 @@ func (e *exact) nearest(ctx context.Context, q []float32, admit bitset, n int) (
 		}
 	}
 	out.hits = b.sorted()
-	return out, nil
+	return out, ctx.Err()
 }

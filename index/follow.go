@@ -37,6 +37,7 @@ type followState struct {
 	down     bool            // no index
 	erase    bool            // forgotten words are still in its files
 	damage   error           // found by a search
+	written  chan struct{}   // closed when the last batch is in the files
 	progress chan struct{}   // closed and replaced whenever something was applied
 }
 
@@ -130,6 +131,18 @@ func (f *followState) unavailable() {
 func (f *followState) tick() {
 	close(f.progress)
 	f.progress = make(chan struct{})
+}
+
+// onDisk returns a channel that is closed once the last batch is in the files.
+func (f *followState) onDisk() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.written == nil || f.down {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return f.written
 }
 
 func (f *followState) lag() int64 { return max(0, f.top-f.done.row) }
@@ -441,6 +454,8 @@ func (w *words) apply(b *wordBatch) error {
 	}
 	batch.SetInternal(internalRow, binary.BigEndian.AppendUint64(nil, uint64(b.to.row)))
 	batch.SetInternal(internalChange, binary.BigEndian.AppendUint64(nil, uint64(b.to.change)))
+	written := make(chan struct{})
+	batch.SetPersistedCallback(func(error) { close(written) })
 	err := guarded(func() error {
 		w.mu.RLock()
 		defer w.mu.RUnlock()
@@ -452,15 +467,15 @@ func (w *words) apply(b *wordBatch) error {
 	if err != nil {
 		return err
 	}
-	w.follow.applied(b.to)
+	w.follow.applied(b.to, written)
 	return nil
 }
 
 // applied moves the cursor and lets go of what lies behind it.
-func (f *followState) applied(to cursor) {
+func (f *followState) applied(to cursor, written chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.done = to
+	f.done, f.written = to, written
 	n := 0
 	for n < len(f.queue) && f.queue[n].seq <= to.row {
 		f.queue[n] = wordDoc{}

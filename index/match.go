@@ -79,11 +79,12 @@ type matching struct {
 }
 
 type searchTerm struct {
-	term   terms.Term
-	hash   uint32
-	weight float64
-	df     int
-	idf    float64
+	term  terms.Term
+	hash  uint32
+	boost float64 // the caller's weight
+	df    int
+	idf   float64
+	worth float64 // boost·idf² over the norm of the question
 }
 
 func (s *Store) matchWith(ctx context.Context, idx bleve.Index, q []WeightedTerm, f Filter, k int) (Matches, error) {
@@ -94,7 +95,7 @@ func (s *Store) matchWith(ctx context.Context, idx bleve.Index, q []WeightedTerm
 		if w <= 0 || math.IsNaN(w) || math.IsInf(w, 0) {
 			w = 1
 		}
-		m.terms[i] = searchTerm{term: t.Term, hash: t.Term.Hash(), weight: w}
+		m.terms[i] = searchTerm{term: t.Term, hash: t.Term.Hash(), boost: w}
 	}
 	// What changed is noted before the index is read: what is applied in between is then
 	// looked at twice, never missed.
@@ -128,7 +129,7 @@ func (s *Store) matchWith(ctx context.Context, idx bleve.Index, q []WeightedTerm
 	if len(m.used) == 0 || k <= 0 || m.admit.none {
 		return out, ctx.Err()
 	}
-	hits, err := m.search(ctx, k+spare)
+	hits, err := m.search(ctx, k)
 	if err != nil {
 		return out, err
 	}
@@ -259,24 +260,46 @@ func (m *matching) choose() {
 	for _, i := range m.used {
 		t := &m.terms[i]
 		t.idf = 1 + math.Log(m.docs/float64(t.df+1))
-		norm += t.weight * t.idf * t.weight * t.idf
+		norm += t.boost * t.idf * t.boost * t.idf
 	}
 	for _, i := range m.used {
-		m.terms[i].weight *= m.terms[i].idf * m.terms[i].idf / math.Sqrt(norm)
+		t := &m.terms[i]
+		t.worth = t.boost * t.idf * t.idf / math.Sqrt(norm)
 	}
 }
 
-// search asks the index for the best n and scores them from their forward documents, as the
-// scanned rows are: the index's own scores depend on the shape of the query and its segments.
-func (m *matching) search(ctx context.Context, n int) ([]Scored, error) {
+// search asks the index for its best and scores them from their forward documents, as the
+// scanned rows are: the index's own scores depend on the shape of the query. Where equal
+// scores reach across the cut it asks for more, because the index orders them by segment,
+// which merges change, and the store by row.
+func (m *matching) search(ctx context.Context, k int) ([]Scored, error) {
 	if m.r == nil {
 		return nil, nil
 	}
+	q := m.query()
+	for n := k + spare; ; n *= 8 {
+		hits, err := m.collect(ctx, q, n)
+		if err != nil {
+			return nil, err
+		}
+		if len(hits) == n && n < maxTied && hits[n-1].Score >= hits[k-1].Score*(1-tied) {
+			continue
+		}
+		return m.rescore(hits), nil
+	}
+}
+
+const (
+	tied    = 1e-5  // relative difference of equal scores: the index keeps norms as float32
+	maxTied = 20000 // candidates beyond which equal scores are cut as they come
+)
+
+func (m *matching) query() query.Query {
 	any := make([]query.Query, 0, len(m.used))
 	for _, i := range m.used {
 		t := query.NewTermQuery(m.terms[i].term.Key())
 		t.SetField(fieldTerms)
-		t.SetBoost(m.terms[i].weight / (m.terms[i].idf * m.terms[i].idf))
+		t.SetBoost(m.terms[i].boost)
 		any = append(any, t)
 	}
 	var q query.Query = query.NewDisjunctionQuery(any)
@@ -285,6 +308,10 @@ func (m *matching) search(ctx context.Context, n int) ([]Scored, error) {
 		b.AddFilter(f)
 		q = b
 	}
+	return q
+}
+
+func (m *matching) collect(ctx context.Context, q query.Query, n int) (search.DocumentMatchCollection, error) {
 	sr, err := q.Searcher(ctx, m.r, mapping.NewIndexMapping(), search.SearcherOptions{})
 	if err != nil {
 		return nil, err
@@ -294,10 +321,14 @@ func (m *matching) search(ctx context.Context, n int) ([]Scored, error) {
 	if err := coll.Collect(ctx, sr, m.r); err != nil {
 		return nil, err
 	}
+	return coll.Results(), nil
+}
+
+func (m *matching) rescore(hits search.DocumentMatchCollection) []Scored {
 	var out []Scored
 	m.s.mu.RLock()
 	defer m.s.mu.RUnlock()
-	for _, hit := range coll.Results() {
+	for _, hit := range hits {
 		seq := seqOf(hit.ID)
 		slot, ok := m.s.cols.slot(seq)
 		if !ok || m.changed[seq] || !m.admit.admits(&m.s.cols.rows[slot]) {
@@ -307,7 +338,7 @@ func (m *matching) search(ctx context.Context, n int) ([]Scored, error) {
 			out = append(out, Scored{seq, score})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // scan scores the rows that were not in the index.
@@ -332,7 +363,7 @@ func (m *matching) scan(ctx context.Context) ([]Scored, error) {
 	return out, nil
 }
 
-// score is the lexical index's formula for a message: the sum of weight·idf² over the terms it
+// score is the lexical index's formula for a message: the sum of boost·idf² over the terms it
 // holds, over the square root of its number of distinct terms, times the share of the terms it
 // holds. The caller holds Store.mu.
 func (m *matching) score(slot int) float64 {
@@ -340,7 +371,7 @@ func (m *matching) score(slot int) float64 {
 	sum, held := 0.0, 0
 	for _, i := range m.used {
 		if m.buf = d.Lookup(m.terms[i].hash, m.buf[:0]); len(m.buf) > 0 {
-			sum += m.terms[i].weight
+			sum += m.terms[i].worth
 			held++
 		}
 	}

@@ -280,7 +280,7 @@ func (s *Store) release() error {
 	s.tasks.Wait()
 	var errs []error
 	if s.words != nil {
-		errs = append(errs, s.words.close())
+		s.words.close()
 	}
 	s.stmts.close()
 	for _, db := range []*sql.DB{s.reads, s.bulk, s.durable} {

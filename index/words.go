@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/document"
@@ -189,7 +190,12 @@ func (w *words) attach(ctx context.Context) (cur cursor, fresh bool, err error) 
 	}
 	fresh = len(entries) == 0
 	err = guarded(func() error {
-		queue := bleve.NewAnalysisQueue(2)
+		queue, kept := bleve.NewAnalysisQueue(2), false
+		defer func() {
+			if !kept { // opening may also end in a panic
+				queue.Close()
+			}
+		}()
 		idx, err := scorch.NewScorch(scorch.Name, map[string]any{
 			"path": w.path, "unsafe_batch": true, "bolt_timeout": "2s", "numSnapshotsToKeep": 1,
 		}, queue)
@@ -197,9 +203,9 @@ func (w *words) attach(ctx context.Context) (cur cursor, fresh bool, err error) 
 			err = idx.Open()
 		}
 		if err != nil {
-			queue.Close()
 			return err
 		}
+		kept = true
 		w.mu.Lock()
 		w.idx, w.queue = idx, queue
 		w.mu.Unlock()
@@ -275,9 +281,18 @@ func (w *words) detach() {
 	queue.Close()
 }
 
-func (w *words) close() error {
+// closeWait bounds how long Close lets the index write what it holds in memory; the next Open
+// replays what it did not.
+const closeWait = 2 * time.Second
+
+func (w *words) close() {
+	t := time.NewTimer(closeWait)
+	defer t.Stop()
+	select {
+	case <-w.follow.onDisk():
+	case <-t.C:
+	}
 	w.detach()
-	return nil
 }
 
 // keptAside is how many damaged indexes are kept for inspection.
