@@ -91,10 +91,10 @@ func (s *scorer) fuse(pool []*candidate, d *dense) {
 	if lex < 1e-5 {
 		lex = 1
 	}
-	weight, sd := 0.0, 1.0
+	weight, base, sd := 0.0, 0.0, 1.0
 	if d != nil {
 		weight = s.w.Dense * math.Pow(d.coverage, s.w.DenseCov)
-		base := d.mean
+		base = d.mean // of a message that has nothing to do with the question
 		if s.stats.Episodes >= 2 {
 			base *= 2
 		}
@@ -103,7 +103,7 @@ func (s *scorer) fuse(pool []*candidate, d *dense) {
 	for _, c := range pool {
 		c.Score = c.Lexical / lex
 		if d != nil {
-			c.Score += weight * c.Dense / sd
+			c.Score += weight * (c.Dense - base) / sd
 		}
 	}
 	sort.Slice(pool, func(i, j int) bool {
