@@ -50,7 +50,7 @@ func (a *Agent) cursorOf(ctx context.Context, sessionID, sessionKey string) (str
 // cursor serves GET /v1/agents/{agent}/cursor?session=KEY&sessionId=ID.
 func (s *Server) cursor(w http.ResponseWriter, r *http.Request) {
 	name, q := r.PathValue("agent"), r.URL.Query()
-	value, err := s.run(r, name, "cursor", func(ctx context.Context) (any, error) {
+	value, err := s.run(w, r, name, "cursor", func(ctx context.Context, _ json.RawMessage) (any, error) {
 		agent, err := s.agents.get(ctx, name, true)
 		if err != nil {
 			return nil, err

@@ -159,7 +159,7 @@ func (e *scripted) CommitTurn(_ context.Context, p engine.CommitTurnParams) (eng
 
 func (e *scripted) AfterTurn(_ context.Context, p engine.AfterTurnParams) error {
 	e.enter("afterTurn")
-	e.add(p.Messages[p.PrePromptMessageCount:]...)
+	e.add(p.Messages[min(max(0, p.PrePromptMessageCount), len(p.Messages)):]...)
 	return nil
 }
 

@@ -60,11 +60,7 @@ func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, name, method string) (any, error) {
 	do, lifecycle := lifecycleMethod(method)
-	body, err := readBody(w, r)
-	if err != nil {
-		return nil, err
-	}
-	return s.run(r, name, method, func(ctx context.Context) (any, error) {
+	return s.run(w, r, name, method, func(ctx context.Context, body json.RawMessage) (any, error) {
 		agent, err := s.agents.get(ctx, name, lifecycle)
 		if err != nil {
 			return nil, err
@@ -265,7 +261,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"daemon": s.describe()})
 		return
 	}
-	value, err := s.run(r, name, "status", func(ctx context.Context) (any, error) {
+	value, err := s.run(w, r, name, "status", func(ctx context.Context, _ json.RawMessage) (any, error) {
 		agent, err := s.agents.get(ctx, name, false)
 		if err != nil {
 			return nil, err
@@ -292,6 +288,10 @@ func (s *Server) importStream(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) importing(r *http.Request, name string, query map[string]string) (any, error) {
+	if err := s.acquire(); err != nil {
+		return nil, err
+	}
+	defer s.release()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()

@@ -202,10 +202,22 @@ func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// run does the work of one call within its deadline. The work has a goroutine of its own, so that
-// the answer is in time even where the engine does not heed its context; it keeps its slot until it
-// ends, which bounds how many such there are.
-func (s *Server) run(r *http.Request, agent, method string, work func(ctx context.Context) (any, error)) (any, error) {
+// acquire takes one of the slots, which bound how much is read and done at a time.
+func (s *Server) acquire() error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	default:
+		return &Error{Code: CodeBusy, Message: fmt.Sprintf("%d calls are running already", MaxConcurrent), Remedy: "try again in a moment"}
+	}
+}
+
+func (s *Server) release() { <-s.slots }
+
+// run reads the body of a call and does its work, within its deadline. The work has a goroutine of
+// its own, so that the answer is in time even where the engine does not heed its context; it keeps
+// its slot until it ends, which bounds how many such there are.
+func (s *Server) run(w http.ResponseWriter, r *http.Request, agent, method string, work func(ctx context.Context, body json.RawMessage) (any, error)) (any, error) {
 	limit, err := deadlineOf(r.Header)
 	if err != nil {
 		return nil, err
@@ -213,10 +225,13 @@ func (s *Server) run(r *http.Request, agent, method string, work func(ctx contex
 	if limit == 0 {
 		limit = defaultDeadline
 	}
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		return nil, &Error{Code: CodeBusy, Message: fmt.Sprintf("%d calls are running already", MaxConcurrent), Remedy: "try again in a moment"}
+	if err := s.acquire(); err != nil {
+		return nil, err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		s.release()
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
@@ -227,10 +242,8 @@ func (s *Server) run(r *http.Request, agent, method string, work func(ctx contex
 		err   error
 	}
 	done := make(chan outcome, 1)
-	s.running.Add(1) // the request itself is counted, so this is never the first
-	go func() {
-		defer s.running.Done()
-		defer func() { <-s.slots }()
+	s.running.Go(func() {
+		defer s.release()
 		var out outcome
 		defer func() {
 			if p := recover(); p != nil {
@@ -238,8 +251,8 @@ func (s *Server) run(r *http.Request, agent, method string, work func(ctx contex
 			}
 			done <- out
 		}()
-		out.value, out.err = work(ctx)
-	}()
+		out.value, out.err = work(ctx, body)
+	})
 	select {
 	case out := <-done:
 		return out.value, out.err

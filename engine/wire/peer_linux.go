@@ -1,0 +1,27 @@
+package wire
+
+import (
+	"net"
+	"syscall"
+)
+
+// peerUID asks the kernel who opened a Unix socket.
+func peerUID(c net.Conn) (int, bool) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0, false
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var cred *syscall.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err != nil || failed != nil {
+		return 0, false
+	}
+	return int(cred.Uid), true
+}
