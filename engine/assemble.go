@@ -21,7 +21,11 @@ func (e *Engine) Assemble(ctx context.Context, p AssembleParams) (res AssembleRe
 			res, err = passThrough(p, tr), nil
 		}
 	}()
-	return e.assemble(ctx, p, tr), nil
+	res = e.assemble(ctx, p, tr)
+	e.mu.Lock()
+	e.served.Assembled = e.opts.Clock().UTC()
+	e.mu.Unlock()
+	return res, nil
 }
 
 // passThrough is the result that changes nothing, with a plain estimate.

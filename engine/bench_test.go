@@ -60,3 +60,21 @@ func BenchmarkCommitTurn(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDecode5MB is one message of five megabytes, of words and of encoded data.
+func BenchmarkDecode5MB(b *testing.B) {
+	for name, text := range map[string]string{
+		"words":  strings.Repeat("ordinary words [of a log] in a line\n", 5<<20/36),
+		"base64": strings.Repeat("iVBORw0KGgoAAAANSUhEUgAAdQ9xZk3a", 5<<20/32),
+		"han":    strings.Repeat("\u6f22\u5b57\u6d4b\u8bd5", 5<<20/12),
+	} {
+		b.Run(name, func(b *testing.B) {
+			m := user(text, day)
+			for b.Loop() {
+				if _, err := decode(m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -54,7 +54,7 @@ type Engine struct {
 	fence  string // nonce of this store's recall fences
 	worker *worker
 
-	ingest   sync.Mutex // one delivery at a time: identities are looked up before they are written
+	ingest   sync.Mutex // held where identities are looked up before they are written
 	children sync.Mutex // guards the spawn records in the store's state
 
 	mu       sync.Mutex
@@ -63,6 +63,7 @@ type Engine struct {
 	blocks   map[string]recalled // recall of the running turn, by session
 	seen     map[uint64]*measure // decoded messages by the hash of their bytes
 	stored   map[string]int64    // rows by content key
+	served   Served
 }
 
 var _ ContextEngine = (*Engine)(nil)
@@ -230,7 +231,7 @@ func (e *Engine) Maintain(ctx context.Context, p MaintainParams) (MaintainResult
 // as it is.
 func (e *Engine) Compact(ctx context.Context, p CompactParams) (CompactResult, error) {
 	if e.opts.Runtime == nil {
-		return CompactResult{OK: true, Reason: "not compacted: compaction is the host's, and no host runtime is attached"}, nil
+		return CompactResult{Reason: "not compacted: compaction is the host's, and no host runtime is attached"}, nil
 	}
 	res, err := e.opts.Runtime.Compact(ctx, p)
 	if err != nil {

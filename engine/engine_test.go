@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"hark/embed"
 	"hark/embed/embedtest"
 	"hark/index"
+	"hark/recall"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -729,6 +731,65 @@ func TestSubagents(t *testing.T) {
 	commit(t, e, turn(child, "k2", user("[Subagent Context] You are a subagent.\n\n[Subagent Task]\n\nburn the violet folder", day+5)))
 	if b, _ := question(t, e, mainKey, "where is the violet folder?"); strings.Contains(b, "burn") {
 		t.Errorf("the task was learned: %s", b)
+	}
+}
+
+// HOST-01: a bypass can be seen from outside.
+func TestServed(t *testing.T) {
+	e := open(t, nil, nil)
+	if s, err := LastServed(t.Context(), e.store); err != nil || !s.Committed.IsZero() {
+		t.Errorf("%+v %v", s, err)
+	}
+	question(t, e, mainKey, "hello there")
+	commit(t, e, turn(mainKey, "k", user("hello there", day)))
+	if s, err := LastServed(t.Context(), e.store); err != nil || !s.Committed.Equal(fixedClock()) || !s.Assembled.Equal(fixedClock()) {
+		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// TIME-02: dates are in the user's zone, with its label.
+func TestZone(t *testing.T) {
+	e := open(t, nil, &Options{Location: time.FixedZone("", 8*3600)})
+	commit(t, e, turn(mainKey, "k", user("the violet folder is in the attic", time.Date(2026, 3, 6, 16, 30, 0, 0, time.UTC).UnixMilli())))
+	if block, _ := question(t, e, otherKey, "where is the violet folder?"); !strings.Contains(block, "2026-03-07 00:30 +08") {
+		t.Error(block)
+	}
+}
+
+// CONC-01: many sessions at once.
+func TestManySessionsAtOnce(t *testing.T) {
+	e := open(t, embedtest.Hashed(32), nil)
+	var g errgroup.Group
+	for i := range 32 {
+		g.Go(func() error {
+			key := fmt.Sprintf("agent:main:explicit:c%d", i)
+			for j := range 4 {
+				if _, err := e.CommitTurn(t.Context(), turn(key, fmt.Sprint(i, "/", j), user(fmt.Sprintf("session %d says %d", i, j), day+int64(j)))); err != nil {
+					return err
+				}
+				if _, err := e.Assemble(t.Context(), AssembleParams{SessionID: "id-" + key, SessionKey: key, Prompt: "what does session 7 say?"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := total(t, e); n != 128 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// EMB-09, CONC-03: a slow provider costs the meaning, not the deadline.
+func TestSlowProvider(t *testing.T) {
+	e := open(t, embedtest.Slow(embedtest.Hashed(32), time.Hour), &Options{Deadline: 150 * time.Millisecond, Recall: &recall.Options{DenseWait: 50 * time.Millisecond}})
+	commit(t, e, turn(mainKey, "k", user("the violet folder is in the attic", day)))
+	started := time.Now()
+	block, tr := question(t, e, otherKey, "where is the violet folder?")
+	if took := time.Since(started); took > 5*time.Second || !strings.Contains(block, "attic") {
+		t.Errorf("%v, %+v", took, tr.Recall)
 	}
 }
 

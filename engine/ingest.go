@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -121,6 +122,7 @@ func (e *Engine) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurn
 	case done.Replayed:
 		return CommitTurnResult{Status: Duplicate}, nil
 	}
+	e.noteCommit(ctx)
 	return CommitTurnResult{Status: Committed}, nil
 }
 
@@ -183,8 +185,10 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	sc := e.scope(ctx, d.key, d.sessionID, ownerOf(msgs))
 	kinds := classify(msgs, sc, d.heartbeat, e.opts.LearnCron)
 
-	e.ingest.Lock()
-	defer e.ingest.Unlock()
+	if d.partial && slices.ContainsFunc(msgs, func(m message) bool { return m.at.IsZero() }) {
+		e.ingest.Lock() // repetition looks up what append then writes
+		defer e.ingest.Unlock()
+	}
 	rows := make([]index.Message, 0, len(msgs))
 	number := occurrences{}
 	for i := range msgs {

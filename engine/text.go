@@ -43,7 +43,6 @@ var (
 	mediaLine     = regexp.MustCompile(`(?m)^(?:\[media attached[^\n]*\]|<media:[a-z]+>|To send an image back, prefer the message tool[^\n]*)[ \t]*$\n?`)
 	systemEvent   = regexp.MustCompile(`^System: \[\d{4}-\d{2}-\d{2}[^\]\n]*\][^\n]*(?:\n|$)`)
 	dataURI       = regexp.MustCompile(`data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+)?(?:;[a-zA-Z0-9=._-]+)*;base64,([A-Za-z0-9+/=_-]{16,})`)
-	base64Run     = regexp.MustCompile(`[A-Za-z0-9+/]{1000,}={0,2}`)
 )
 
 // The beginnings of user messages that the host or another session wrote.
@@ -59,9 +58,9 @@ func clean(text string) cleaned {
 		before := out.text
 		out.text = strings.TrimSpace(stripHost(out.text))
 		out.stripHead()
-		out.text = strings.TrimSpace(untrustedTail.ReplaceAllString(out.text, ""))
-		out.text = strings.TrimSpace(mediaLine.ReplaceAllString(out.text, ""))
-		out.text = strings.TrimSpace(messageIDLine.ReplaceAllString(out.text, ""))
+		out.text = without(out.text, untrustedTail, "Untrusted context (")
+		out.text = without(out.text, mediaLine, "[media attached", "<media:", "To send an image back")
+		out.text = without(out.text, messageIDLine, "message_id:", "message id:", "reply_to_id:")
 		if out.text == before {
 			break
 		}
@@ -72,6 +71,17 @@ func clean(text string) cleaned {
 		}
 	}
 	return out
+}
+
+// without removes what the expression matches, if any of its words occurs at all: the search for a
+// word is a hundred times quicker, and texts can be megabytes.
+func without(text string, expr *regexp.Regexp, words ...string) string {
+	for _, word := range words {
+		if strings.Contains(text, word) {
+			return strings.TrimSpace(expr.ReplaceAllString(text, ""))
+		}
+	}
+	return text
 }
 
 // stripHost removes the blocks that Hark or the host put into any kind of message.
@@ -203,14 +213,10 @@ func sanitize(text string) (out string, binary bool) {
 			return placeholder("data", m[1], m[2])
 		})
 	}
-	if len(text) >= 1000 {
-		text = base64Run.ReplaceAllStringFunc(text, func(run string) string {
-			if !mixedCase(run) {
-				return run
-			}
-			binary = true
-			return placeholder("data", "base64", run)
-		})
+	if len(text) >= minRun {
+		if short, found := cutRuns(text); found {
+			text, binary = short, true
+		}
 	}
 	if plainText(text) {
 		return text, binary
@@ -235,6 +241,36 @@ func sanitize(text string) (out string, binary bool) {
 		}
 	}
 	return b.String(), binary
+}
+
+// minRun is the length from which a run of base64 characters is taken for data.
+const minRun = 1000
+
+// cutRuns replaces long runs of encoded data by placeholders.
+func cutRuns(text string) (out string, found bool) {
+	var b strings.Builder
+	kept := 0
+	for i := 0; i < len(text); {
+		end := i
+		for end < len(text) && isBase64(text[end]) {
+			end++
+		}
+		if end-i >= minRun && mixedCase(text[i:end]) {
+			b.WriteString(text[kept:i])
+			b.WriteString(placeholder("data", "base64", text[i:end]))
+			kept, found = end, true
+		}
+		i = end + 1
+	}
+	if !found {
+		return text, false
+	}
+	b.WriteString(text[kept:])
+	return b.String(), true
+}
+
+func isBase64(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '='
 }
 
 // plainText reports that sanitize has nothing to do, which is so for nearly every message.

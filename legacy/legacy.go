@@ -77,7 +77,7 @@ func (Engine) Assemble(_ context.Context, p engine.AssembleParams) (engine.Assem
 // Compact passes the call to the host.
 func (e Engine) Compact(ctx context.Context, p engine.CompactParams) (engine.CompactResult, error) {
 	if e.Runtime == nil {
-		return engine.CompactResult{OK: true, Reason: "not compacted: no host runtime is attached"}, nil
+		return engine.CompactResult{Reason: "not compacted: no host runtime is attached"}, nil
 	}
 	res, err := e.Runtime.Compact(ctx, p)
 	if err != nil {
