@@ -25,6 +25,7 @@ type Drop struct {
 const (
 	OverBudget = "over budget"
 	NoText     = "no text to show"
+	SaysNought = "says nothing by itself"
 )
 
 // PackOptions bound what is packed; zero fields mean the defaults.
@@ -57,6 +58,10 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 		}
 		if text == "" {
 			drop(NoText)
+			continue
+		}
+		if len(h.Matched) == 0 && acknowledgement(text) {
+			drop(SaysNought) // ranked by its neighbours alone
 			continue
 		}
 		print := fingerprintOf(text)

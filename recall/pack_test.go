@@ -46,6 +46,15 @@ func TestPackNearCopies(t *testing.T) {
 	}
 }
 
+// What ranks by its neighbours alone and says nothing is not worth a line.
+func TestPackLeavesOutInterjections(t *testing.T) {
+	hits := []Hit{hitOf(1, "oh no"), hitOf(2, "🎯"), hitOf(3, "In Paris"), hitOf(4, "ok", Span{0, 2})}
+	items, dropped := Pack(hits, PackOptions{Tokens: 1000})
+	if got := strings.Join(texts(items), "|"); got != "In Paris|ok" || len(dropped) != 2 || dropped[0].Reason != SaysNought {
+		t.Errorf("packed %q, dropped %v", got, dropped)
+	}
+}
+
 func TestExcerptHoldsTheMatch(t *testing.T) {
 	text := strings.Repeat("noise and more noise ", 300) + "the vault code is 4417 " + strings.Repeat("rest of the story ", 300)
 	at := strings.Index(text, "vault")
