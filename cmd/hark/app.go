@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -56,8 +57,8 @@ func (a *app) configure(cmd *cobra.Command) error {
 // close releases what the command opened, last first.
 func (a *app) close() error {
 	var errs []error
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		errs = append(errs, a.closers[i]())
+	for _, closer := range slices.Backward(a.closers) {
+		errs = append(errs, closer())
 	}
 	a.closers = nil
 	return errors.Join(errs...)

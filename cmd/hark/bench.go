@@ -92,7 +92,7 @@ system's cache.`,
 // parseSizes reads numbers like 500, 10k and 1M.
 func parseSizes(list string) ([]int, error) {
 	var out []int
-	for _, part := range strings.Split(list, ",") {
+	for part := range strings.SplitSeq(list, ",") {
 		text, factor := strings.TrimSpace(part), 1
 		switch {
 		case strings.HasSuffix(strings.ToLower(text), "k"):

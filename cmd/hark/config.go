@@ -108,8 +108,7 @@ func configPath(cmd *cobra.Command, env func(string) (string, bool)) (string, er
 func readConfig(path string) (map[string]string, error) {
 	var tree map[string]any
 	if _, err := toml.DecodeFile(path, &tree); err != nil {
-		var parse toml.ParseError
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[toml.ParseError](err); ok {
 			return nil, fmt.Errorf("%s:%d: %s", path, parse.Position.Line, parse.Message)
 		}
 		return nil, err

@@ -222,7 +222,7 @@ func (im *importer) reject(path string, err error) error {
 			res.BadLines = append(res.BadLines, b.String())
 		}
 		res.Error = "not imported: bad lines"
-		err = fmt.Errorf("%w\nNothing of %s was imported. Mend the line, or leave it out with --keep-going.", bad, path)
+		err = fmt.Errorf("%w\nNothing of %s was imported: mend the line, or leave it out with --keep-going", bad, path)
 	case errors.As(err, &form) && im.flags.keepGoing:
 		res.Skipped, res.Messages = 1, 1
 		im.app.note("%s %v; skipped", im.app.term.yellow("warning:"), err)

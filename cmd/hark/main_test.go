@@ -147,7 +147,7 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 // lastNumber is the number of the last whole line.
 func lastNumber(s string) string {
 	lines := strings.Split(s[:strings.LastIndexByte(s, '\n')], "\n")
-	for _, word := range strings.Fields(lines[len(lines)-1]) {
+	for word := range strings.FieldsSeq(lines[len(lines)-1]) {
 		if _, err := strconv.Atoi(word); err == nil {
 			return word
 		}
@@ -173,8 +173,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code = exit.ExitCode()
 	}
 	if strconv.Itoa(code) != args[0] {

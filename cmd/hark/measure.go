@@ -54,7 +54,6 @@ func (a *app) measure(ctx context.Context, n int, plan benchPlan) (benchResult, 
 	if err := a.close(); err != nil {
 		return res, name, fmt.Errorf("close the store: %w", err)
 	}
-	m = nil
 	debug.FreeOSMemory() // what the import left behind is not the store's
 
 	start := time.Now()

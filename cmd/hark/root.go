@@ -57,8 +57,7 @@ func run(ctx context.Context, args []string, c console) int {
 	case errors.Is(err, errReported):
 		return exitFailed
 	}
-	var bad usageError
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[usageError](err); ok {
 		_, _ = fmt.Fprintf(c.err, "hark: %s\nRun \"%s --help\" for the usage.\n", err, cmd.CommandPath())
 		return exitUsage
 	}

@@ -171,13 +171,11 @@ func choice(key, help string, values []string, at func(*settings) *string) optio
 	return option{
 		key: key, help: help,
 		set: func(s *settings, v string) error {
-			for _, known := range values {
-				if v == known {
-					*at(s) = v
-					return nil
-				}
+			if !slices.Contains(values, v) {
+				return fmt.Errorf("use one of %s", strings.Join(values, ", "))
 			}
-			return fmt.Errorf("use one of %s", strings.Join(values, ", "))
+			*at(s) = v
+			return nil
 		},
 		get: func(s *settings) string { return *at(s) },
 	}
@@ -234,7 +232,7 @@ func people() option {
 		key: peopleKey, help: `whose the ids of your channels are, so that direct chats join one memory; "owner" is you. On the environment: owner=telegram:42,signal:+31612;ann=telegram:7`,
 		set: func(s *settings, v string) error {
 			s.People = map[string][]string{}
-			for _, part := range strings.Split(v, ";") {
+			for part := range strings.SplitSeq(v, ";") {
 				if strings.TrimSpace(part) == "" {
 					continue
 				}
@@ -242,7 +240,7 @@ func people() option {
 				if name = strings.TrimSpace(name); !ok || name == "" {
 					return errors.New("write name=channel:id,channel:id;name=…")
 				}
-				for _, id := range strings.Split(ids, ",") {
+				for id := range strings.SplitSeq(ids, ",") {
 					if id = strings.TrimSpace(id); id != "" {
 						s.People[name] = append(s.People[name], id)
 					}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -140,14 +141,14 @@ func (a *app) printStatus(o statusJSON) {
 		}
 		line("vectors", "%d of %s, %d pending, %d failed (%s)", v.Stored, v.Model, v.Pending, v.Failed, use)
 	}
-	parts := ""
+	var parts strings.Builder
 	for _, what := range slices.Sorted(maps.Keys(o.Bytes)) {
 		if o.Bytes[what] == 0 {
 			continue
 		}
-		parts += fmt.Sprintf(", %s %s", what, bytesOf(o.Bytes[what]))
+		fmt.Fprintf(&parts, ", %s %s", what, bytesOf(o.Bytes[what]))
 	}
-	line("on disk", "%s%s", bytesOf(o.BytesAll), parts)
+	line("on disk", "%s%s", bytesOf(o.BytesAll), parts.String())
 	for _, e := range o.Errors {
 		line("error", "%s", a.term.yellow(clean(e)))
 	}

@@ -106,7 +106,7 @@ func pad(s string, width int) string {
 // of the text stay.
 func wrap(s string, width int) []string {
 	var out []string
-	for _, para := range strings.Split(s, "\n") {
+	for para := range strings.SplitSeq(s, "\n") {
 		out = append(out, wrapLine(strings.TrimRight(para, " \t\r"), width)...)
 	}
 	return out

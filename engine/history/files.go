@@ -42,12 +42,9 @@ func Find(paths []string) ([]string, error) {
 			if e.IsDir() || !isHistory(e.Name()) {
 				return nil
 			}
-			if e.Type()&fs.ModeSymlink != 0 {
-				if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-					return nil
-				}
+			if e.Type()&fs.ModeSymlink == 0 || leadsToFile(path) {
+				out = append(out, path)
 			}
-			out = append(out, path)
 			return nil
 		})
 		if err != nil {
@@ -56,6 +53,12 @@ func Find(paths []string) ([]string, error) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
+}
+
+// leadsToFile says whether a link can be read as a file.
+func leadsToFile(link string) bool {
+	info, err := os.Stat(link)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // isHistory says whether a file found in a directory is read.
@@ -128,8 +131,7 @@ func load(path string) ([]byte, error) {
 }
 
 func wrapRead(path string, err error) error {
-	var f *FormatError
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*FormatError](err); ok {
 		return &FormatError{path, f.Reason}
 	}
 	return fmt.Errorf("read %s: %w", path, err)

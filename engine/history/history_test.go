@@ -188,8 +188,7 @@ func TestBadLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			data := []byte(good + "\n\n" + tt.line + "\n" + good + "\n")
 			_, err := Decode("h.jsonl", data, Options{})
-			var rejected *RejectedError
-			if !errors.As(err, &rejected) {
+			if _, ok := errors.AsType[*RejectedError](err); !ok {
 				t.Fatalf("error %v, want a rejected file", err)
 			}
 			if want := "h.jsonl:3: " + tt.reason; err.Error() != want {
