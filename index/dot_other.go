@@ -1,4 +1,4 @@
-//go:build !none
+//go:build !amd64 || purego
 
 package index
 
