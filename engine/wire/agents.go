@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -27,9 +26,6 @@ type Agent struct {
 	// Methods are what can be asked beside the lifecycle, by name: "search", "check", "status".
 	// They take the body of the call and return what is encoded as the answer.
 	Methods map[string]Method
-	// Import stores a stream of history as it arrives, nil where that is not offered.
-	Import func(ctx context.Context, query map[string]string, body io.Reader) (any, error)
-
 	// Close ends the engine's background work and closes the store.
 	Close func() error
 }
@@ -54,15 +50,17 @@ type compactedListener interface {
 // maxAgentName bounds an agent's id, in bytes; hosts use a few letters.
 const maxAgentName = 128
 
-// checkAgentName refuses ids that no host uses and that could only be meant as something else.
-// Which folder an id becomes is decided by OpenFunc.
-func checkAgentName(name string) error {
+// agentName is an agent's id as it is known here: hosts write them in small letters, so one that is
+// not is the same agent. Ids that no host uses and that could only be meant as something else are
+// refused. Which folder an id becomes is decided by OpenFunc.
+func agentName(name string) (string, error) {
+	name = strings.ToLower(strings.TrimSpace(name))
 	bad := name == "" || name == "." || name == ".." || len(name) > maxAgentName || !utf8.ValidString(name) ||
 		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' })
 	if bad {
-		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%q is no agent id", clip(name, 40))}
+		return "", &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%q is no agent id", clip(name, 40))}
 	}
-	return nil
+	return name, nil
 }
 
 // agents opens each agent on first use, once, and keeps it until the end.
@@ -87,12 +85,9 @@ func newAgents(ctx context.Context, open OpenFunc, log *slog.Logger) *agents {
 	return &agents{open: open, log: log, ctx: ctx, by: map[string]*opening{}}
 }
 
-// get returns the agent, opening it where needed. Callers that come while it is being opened wait
+// get returns the agent of a name from agentName, opening it where needed. Callers that come while it is being opened wait
 // for the same opening, each no longer than its ctx. What failed is tried again by the next call.
 func (as *agents) get(ctx context.Context, name string, create bool) (*Agent, error) {
-	if err := checkAgentName(name); err != nil {
-		return nil, err
-	}
 	for {
 		o, mine, err := as.claim(name)
 		if err != nil {

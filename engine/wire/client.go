@@ -28,6 +28,7 @@ type ClientOptions struct {
 	// StartWait is how long a started daemon may take until it answers; default 10 s.
 	StartWait time.Duration
 	Env       func(string) string // environment; nil means os.Getenv
+	Trace     bool                // ask assemble for its trace
 }
 
 // Client speaks to the daemon of one state directory. It is safe for concurrent use, finds a daemon
@@ -153,11 +154,6 @@ func (c *Client) Status(ctx context.Context, agent string, out any) error {
 	return c.do(ctx, http.MethodGet, path, nil, out)
 }
 
-// Import streams history to an agent. It is not repeated: the reader is used up.
-func (c *Client) Import(ctx context.Context, agent string, query url.Values, body io.Reader, out any) error {
-	return c.send(ctx, http.MethodPost, agentPath(agent, "import")+"?"+query.Encode(), body, out)
-}
-
 // Shutdown asks the daemon to end. It does not wait for that.
 func (c *Client) Shutdown(ctx context.Context) error {
 	return c.once(ctx, http.MethodPost, "/v1/shutdown", nil, nil)
@@ -186,21 +182,16 @@ func (c *Client) do(ctx context.Context, verb, path string, body []byte, out any
 }
 
 func (c *Client) once(ctx context.Context, verb, path string, body []byte, out any) error {
-	var r io.Reader
-	if body != nil {
-		r = bytes.NewReader(body)
-	}
-	return c.send(ctx, verb, path, r, out)
-}
-
-func (c *Client) send(ctx context.Context, verb, path string, body io.Reader, out any) error {
-	req, err := http.NewRequestWithContext(ctx, verb, "http://hark"+path, body)
+	req, err := http.NewRequestWithContext(ctx, verb, "http://hark"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set(HeaderProtocol, strconv.Itoa(Protocol))
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.opts.Trace {
+		req.Header.Set(HeaderTrace, "1")
 	}
 	if at, ok := ctx.Deadline(); ok {
 		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(1, time.Until(at).Milliseconds()), 10))

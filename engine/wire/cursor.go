@@ -49,7 +49,12 @@ func (a *Agent) cursorOf(ctx context.Context, sessionID, sessionKey string) (str
 
 // cursor serves GET /v1/agents/{agent}/cursor?session=KEY&sessionId=ID.
 func (s *Server) cursor(w http.ResponseWriter, r *http.Request) {
-	name, q := r.PathValue("agent"), r.URL.Query()
+	name, err := agentName(r.PathValue("agent"))
+	if err != nil {
+		s.answer(w, r, "", "cursor", nil, err)
+		return
+	}
+	q := r.URL.Query()
 	value, err := s.run(w, r, name, "cursor", func(ctx context.Context, _ json.RawMessage) (any, error) {
 		agent, err := s.agents.get(ctx, name, true)
 		if err != nil {

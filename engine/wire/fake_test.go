@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"hark/engine"
@@ -66,10 +65,6 @@ func (e *scripted) agent() *Agent {
 			"status": func(context.Context, json.RawMessage) (any, error) {
 				return map[string]int{"messages": len(e.messages)}, nil
 			},
-		},
-		Import: func(_ context.Context, query map[string]string, body io.Reader) (any, error) {
-			n, err := io.Copy(io.Discard, body)
-			return map[string]any{"bytes": n, "format": query["format"]}, err
 		},
 		Close: func() error {
 			e.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -53,7 +52,12 @@ func lifecycleMethod(name string) (func(context.Context, *call) (any, error), bo
 
 // method serves POST /v1/agents/{agent}/{method}.
 func (s *Server) method(w http.ResponseWriter, r *http.Request) {
-	name, method := r.PathValue("agent"), r.PathValue("method")
+	method := r.PathValue("method")
+	name, err := agentName(r.PathValue("agent"))
+	if err != nil {
+		s.answer(w, r, "", method, nil, err)
+		return
+	}
 	value, err := s.dispatch(w, r, name, method)
 	s.answer(w, r, name, method, value, err)
 }
@@ -256,9 +260,13 @@ func compacted(ctx context.Context, c *call) (any, error) {
 
 // status serves GET /v1/status: the daemon, and with ?agent= that agent's own account.
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("agent")
-	if name == "" {
+	if !r.URL.Query().Has("agent") {
 		writeJSON(w, http.StatusOK, map[string]any{"daemon": s.describe()})
+		return
+	}
+	name, err := agentName(r.URL.Query().Get("agent"))
+	if err != nil {
+		s.answer(w, r, "", "status", nil, err)
 		return
 	}
 	value, err := s.run(w, r, name, "status", func(ctx context.Context, _ json.RawMessage) (any, error) {
@@ -273,36 +281,6 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		return out, err
 	})
 	s.answer(w, r, name, "status", value, err)
-}
-
-// importStream serves POST /v1/agents/{agent}/import, whose body may be of any length and is stored
-// as it arrives. It has no deadline but the client's own.
-func (s *Server) importStream(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("agent")
-	query := map[string]string{}
-	for key := range r.URL.Query() {
-		query[key] = r.URL.Query().Get(key)
-	}
-	value, err := s.importing(r, name, query)
-	s.answer(w, r, name, "import", value, err)
-}
-
-func (s *Server) importing(r *http.Request, name string, query map[string]string) (any, error) {
-	if err := s.acquire(); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	agent, err := s.agents.get(ctx, name, true)
-	if err != nil {
-		return nil, err
-	}
-	if agent.Import == nil {
-		return nil, &Error{Code: CodeUnknown, Message: "this daemon does not import"}
-	}
-	return agent.Import(ctx, query, io.Reader(r.Body))
 }
 
 // maxSpawns bounds the spawns whose rollback is kept; an older one is rolled back by its key.

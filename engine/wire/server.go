@@ -90,7 +90,6 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("POST /v1/shutdown", s.shutdown)
 	s.mux.HandleFunc("GET /v1/status", s.counted(s.status))
 	s.mux.HandleFunc("GET /v1/agents/{agent}/cursor", s.counted(s.cursor))
-	s.mux.HandleFunc("POST /v1/agents/{agent}/import", s.counted(s.importStream))
 	s.mux.HandleFunc("POST /v1/agents/{agent}/{method}", s.counted(s.method))
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, &Error{Code: CodeUnknown, Message: "there is no " + r.Method + " " + clip(r.URL.Path, 100),

@@ -178,7 +178,7 @@ func TestRuntimeContextStopsAtTheDoor(t *testing.T) {
 	}
 }
 
-func TestStatusSearchImport(t *testing.T) {
+func TestStatusAndSearch(t *testing.T) {
 	_, ts := serveTest(t, ServerOptions{Open: newScripted(script{}).open, Version: "0.1.0"})
 	if a := send(t, ts, []byte("GET /v1/status?agent=main\n\n")); !strings.Contains(string(a.body), `"status":{"messages":0}`) {
 		t.Errorf("status: %s", a.body)
@@ -189,8 +189,11 @@ func TestStatusSearchImport(t *testing.T) {
 	if _, body := post(t, ts, "/v1/agents/main/search", `{"query":"bike"}`); !strings.Contains(body, `"asked":{"query":"bike"}`) {
 		t.Errorf("search: %s", body)
 	}
-	if _, body := post(t, ts, "/v1/agents/main/import?format=chat", "{}\n{}"); body != "{\"bytes\":5,\"format\":\"chat\"}\n" {
-		t.Errorf("import: %s", body)
+	if _, body := post(t, ts, "/v1/agents/MAIN/search", `{}`); !strings.Contains(body, `"asked"`) {
+		t.Errorf("the same agent in capitals: %s", body)
+	}
+	if a := send(t, ts, []byte("GET /v1/hello\n\n")); !strings.Contains(string(a.body), `"agents":["main"]`) {
+		t.Errorf("hello: %s", a.body)
 	}
 }
 
