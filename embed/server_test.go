@@ -37,6 +37,7 @@ type server struct {
 }
 
 func newServer(t *testing.T) *server {
+	t.Helper()
 	s := &server{dim: 24, poison: "cyanide"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/embeddings", func(w http.ResponseWriter, r *http.Request) { s.openAI(t, w, r) })
@@ -48,6 +49,7 @@ func newServer(t *testing.T) *server {
 }
 
 func (s *server) record(t *testing.T, r *http.Request, q openAIRequest) {
+	t.Helper()
 	q.path, q.auth = r.URL.Path, r.Header.Get("Authorization")
 	for _, text := range q.Input {
 		if strings.TrimSpace(text) == "" || strings.Contains(text, "\x00") {
@@ -66,6 +68,7 @@ func (s *server) seen() []openAIRequest {
 }
 
 func (s *server) openAI(t *testing.T, w http.ResponseWriter, r *http.Request) {
+	t.Helper()
 	var q openAIRequest
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		t.Errorf("request: %v", err)
@@ -97,6 +100,7 @@ func (s *server) openAI(t *testing.T, w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) ollama(t *testing.T, w http.ResponseWriter, r *http.Request) {
+	t.Helper()
 	var q struct{ Model, Prompt string }
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		t.Errorf("request: %v", err)
@@ -116,6 +120,7 @@ func (s *server) ollama(t *testing.T, w http.ResponseWriter, r *http.Request) {
 
 // vectors are three times as long as they should be; a text of no words still gets one, as from a real model.
 func (s *server) vectors(t *testing.T, texts []string) [][]float32 {
+	t.Helper()
 	out, err := embedtest.Hashed(s.dim).Embed(t.Context(), embed.Passage, texts)
 	if err != nil {
 		t.Errorf("server: %v", err)
