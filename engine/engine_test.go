@@ -863,9 +863,8 @@ func recordings(t *testing.T, name string) []recorded {
 	sc := bufio.NewScanner(f)
 	sc.Buffer(nil, 64<<20)
 	for sc.Scan() {
-		line := strings.ReplaceAll(sc.Text(), `"availableTools": {"$set": [`, `"availableTools": {"x": [`)
 		var r recorded
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
+		if err := json.Unmarshal(sc.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, r)
@@ -883,20 +882,11 @@ type recorded struct {
 	All     struct{ Entries []HistoryEntry }
 }
 
-// params decodes recorded parameters; a set of tools is recorded as an object.
+// params decodes recorded parameters.
 func params[T any](t *testing.T, r recorded) T {
 	t.Helper()
-	var loose map[string]json.RawMessage
-	if err := json.Unmarshal(r.Params, &loose); err != nil {
-		t.Fatal(err)
-	}
-	delete(loose, "availableTools")
-	data, err := json.Marshal(loose)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var p T
-	if err := json.Unmarshal(data, &p); err != nil {
+	if err := json.Unmarshal(r.Params, &p); err != nil {
 		t.Fatalf("%s %d: %v", r.Method, r.Seq, err)
 	}
 	return p

@@ -195,7 +195,7 @@ type AssembleParams struct {
 	SessionKey      string            `json:"sessionKey,omitempty"`
 	Messages        []json.RawMessage `json:"messages"`
 	TokenBudget     Tokens            `json:"tokenBudget,omitempty"` // 0 is absent
-	AvailableTools  []string          `json:"availableTools,omitempty"`
+	AvailableTools  Tools             `json:"availableTools,omitempty"`
 	CitationsMode   string            `json:"citationsMode,omitempty"` // "auto", "on", "off" or ""
 	Model           string            `json:"model,omitempty"`
 	Prompt          string            `json:"prompt,omitempty"`

@@ -79,3 +79,30 @@ type RuntimeContext struct {
 	Trigger            string `json:"trigger,omitempty"`
 	WorkspaceDir       string `json:"workspaceDir,omitempty"`
 }
+
+// UnmarshalJSON leaves fields of an unexpected type empty: what a host adds to or changes in its
+// description of a run must not cost the run.
+func (s *RuntimeSettings) UnmarshalJSON(data []byte) error {
+	type plain RuntimeSettings
+	return lenient(data, (*plain)(s))
+}
+
+// UnmarshalJSON leaves fields of an unexpected type empty.
+func (c *RuntimeContext) UnmarshalJSON(data []byte) error {
+	type plain RuntimeContext
+	return lenient(data, (*plain)(c))
+}
+
+// Tools are the names of the tools a model has. The host's own value is a set, which JSON has no
+// form for: anything but an array decodes as not known.
+type Tools []string
+
+// UnmarshalJSON accepts any JSON value.
+func (t *Tools) UnmarshalJSON(data []byte) error {
+	var names []string
+	if json.Unmarshal(data, &names) != nil {
+		names = nil
+	}
+	*t = names
+	return nil
+}
