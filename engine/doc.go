@@ -11,9 +11,9 @@
 //
 // A message arrives through CommitTurn, and on hosts that have no accepted turns through AfterTurn,
 // IngestBatch or Ingest; Bootstrap brings what none of them delivered. All of them end in
-// Engine.store (ingest.go). There decode (message.go) reads the few fields that are used and
+// Engine.save (ingest.go). There decode (message.go) reads the few fields that are used and
 // extracts the text; CleanText (text.go) takes off what the host put around a person's words;
-// ParseKey and scopeOf (scope.go) say whose memory it belongs to; classify (noise.go) marks what
+// ParseKey and Engine.scope (scope.go, session.go) say whose memory it belongs to; classify (noise.go) marks what
 // must not become memory; identify (identity.go) gives it the keys by which a second copy is
 // recognised. One transaction of the index then holds the rows and the receipt of the turn, and the
 // words are searchable. An embedder in this process adds the vectors before the call returns

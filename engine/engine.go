@@ -37,7 +37,7 @@ type Options struct {
 	Clock        func() time.Time    // default time.Now
 	Runtime      Runtime             // the host's compaction; nil where there is none
 	RecallTools  bool                // recall tool calls and output too, labelled as such
-	LearnCron    bool                // make cron, hook and heartbeat sessions memory of their own
+	LearnCron    bool                // learn from cron and hook sessions as from the owner; they still recall nothing
 	Recall       *recall.Options     // of the search; nil means its defaults
 }
 
@@ -87,7 +87,7 @@ func New(store *index.Store, emb embed.Embedder, opts *Options, log *slog.Logger
 	}
 	e := &Engine{
 		store: store, emb: emb, opts: o, log: log, tokens: tokens,
-		scopes:   newScopes(o.AgentID, o.Policy, o.Links),
+		scopes:   newScopes(o.AgentID, o.Policy, o.LearnCron, o.Links),
 		search:   recall.NewSearcher(store, emb, o.Recall, log),
 		lineages: map[string]string{}, owners: map[string]bool{},
 		blocks: map[string]recalled{}, seen: map[uint64]*measure{}, stored: map[string]int64{},
@@ -179,7 +179,7 @@ func (e *Engine) Info() Info {
 func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapResult, error) {
 	key := sessionKey(p.SessionKey, p.SessionTarget)
 	key = e.lineage(ctx, key, p.SessionID)
-	if ParseKey(key).Audience == Automatic && !e.opts.LearnCron {
+	if e.scopes.of(key, p.SessionID, false).Stored == automaticScope {
 		return BootstrapResult{Bootstrapped: true, Reason: "a run of the host's own: nothing is learned from it"}, nil
 	}
 	if len(p.History) == 0 {

@@ -183,7 +183,7 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	msgs, kept := decodeItems(d.items)
 	out := saved{skipped: len(d.items) - len(kept)}
 	sc := e.scope(ctx, d.key, d.sessionID, ownerOf(msgs))
-	kinds := classify(msgs, sc, d.heartbeat, e.opts.LearnCron)
+	kinds := classify(msgs, sc, d.heartbeat)
 
 	if d.partial && slices.ContainsFunc(msgs, func(m message) bool { return m.at.IsZero() }) {
 		e.ingest.Lock() // repetition looks up what append then writes

@@ -8,7 +8,7 @@ import (
 
 // classify gives every message of a delivery its kind: what it is, or Noise where it must not
 // become memory. The flag is the host's own word for a heartbeat.
-func classify(msgs []message, sc Scope, heartbeat, learnAutomatic bool) []index.Kind {
+func classify(msgs []message, sc Scope, heartbeat bool) []index.Kind {
 	kinds := make([]index.Kind, len(msgs))
 	for i := range msgs {
 		kinds[i], _ = msgs[i].kindOf()
@@ -16,7 +16,7 @@ func classify(msgs []message, sc Scope, heartbeat, learnAutomatic bool) []index.
 			kinds[i] = index.Noise
 		}
 	}
-	if sc.Address.Audience == Automatic && !learnAutomatic {
+	if sc.Stored == automaticScope {
 		for i := range kinds {
 			kinds[i] = index.Noise
 		}

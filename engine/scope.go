@@ -24,7 +24,7 @@ const (
 type Address struct {
 	Agent    string
 	Audience Audience
-	Channel  string // "telegram"; "" where the key names none
+	Channel  string // "telegram"; of an Automatic session what runs it, "cron"; "" where the key names none
 	Peer     string // the person of a direct session, the group of a group session
 	Thread   string // topic or thread inside it; part of the same audience
 }
@@ -47,12 +47,12 @@ func ParseKey(key string) Address {
 		a.Agent, parts = parts[1], parts[2:]
 	}
 	if parts[len(parts)-1] == "heartbeat" {
-		a.Audience = Automatic
+		a.Audience, a.Channel = Automatic, "heartbeat"
 		return a
 	}
 	switch parts[0] {
 	case "cron", "hook", "heartbeat", "internal-session-effects", "node", "system":
-		a.Audience = Automatic
+		a.Audience, a.Channel = Automatic, parts[0]
 		return a
 	case "subagent":
 		if len(parts) > 1 && parts[1] != "" {
@@ -144,8 +144,11 @@ const (
 	PolicyAgent   Policy = "agent"
 )
 
-// ownerScope is the memory of the agent's owner.
-const ownerScope = "owner"
+// The scopes that are not made from a key: the memory of the agent's owner, and what is nobody's.
+const (
+	ownerScope     = "owner"
+	automaticScope = "automatic"
+)
 
 // Scope is whose memory a session belongs to. It is computed once from a call and decides both
 // where its messages are stored and what may be recalled for it.
@@ -160,22 +163,16 @@ type Scope struct {
 	forbidden string   // why nothing is recalled; "" when something may be
 }
 
-// Partition returns the index.Message.Scope of what is said in the session with this key, for
-// programs that store messages without an engine. owner says that a direct session's person is the
-// agent's owner.
-func Partition(key string, owner bool) string {
-	return scopes{agent: "main"}.of(key, "", owner).Stored
-}
-
 // scopes computes scopes for one agent.
 type scopes struct {
 	agent  string
 	policy Policy
+	cron   bool              // cron and hook sessions are learned like the owner's own
 	person map[string]string // "telegram:42" → canonical name, from the identity links
 }
 
-func newScopes(agent string, policy Policy, links map[string][]string) scopes {
-	s := scopes{agent: strings.ToLower(agent), policy: policy, person: map[string]string{}}
+func newScopes(agent string, policy Policy, cron bool, links map[string][]string) scopes {
+	s := scopes{agent: strings.ToLower(agent), policy: policy, cron: cron, person: map[string]string{}}
 	for name, ids := range links {
 		for _, id := range ids {
 			s.person[strings.ToLower(strings.TrimSpace(id))] = strings.ToLower(strings.TrimSpace(name))
@@ -242,7 +239,10 @@ func (s scopes) stored(a Address, key string, owner bool) string {
 	case Subagent:
 		return "subagent:" + a.Peer
 	case Automatic:
-		return "automatic"
+		if s.cron && (a.Channel == "cron" || a.Channel == "hook") {
+			return ownerScope
+		}
+		return automaticScope
 	}
 	return "session:" + key
 }

@@ -28,12 +28,12 @@ func TestParseKey(t *testing.T) {
 		"agent:main:matrix:room:!a:example.org":       {Agent: "main", Audience: Group, Channel: "matrix", Peer: "!a:example.org"},
 		"agent:main:subagent:9a3d":                    {Agent: "main", Audience: Subagent, Peer: "9a3d"},
 		"agent:main:subagent:9a3d:subagent:77":        {Agent: "main", Audience: Subagent, Peer: "9a3d:subagent:77"},
-		"agent:main:cron:job:run:1":                   {Agent: "main", Audience: Automatic},
-		"cron:job":                                    {Audience: Automatic},
-		"hook:1":                                      {Audience: Automatic},
-		"agent:main:main:heartbeat":                   {Agent: "main", Audience: Automatic},
-		"agent:main:telegram:direct:42:heartbeat":     {Agent: "main", Audience: Automatic},
-		"agent:main:internal-session-effects:19fd-93": {Agent: "main", Audience: Automatic},
+		"agent:main:cron:job:run:1":                   {Agent: "main", Audience: Automatic, Channel: "cron"},
+		"cron:job":                                    {Audience: Automatic, Channel: "cron"},
+		"hook:1":                                      {Audience: Automatic, Channel: "hook"},
+		"agent:main:main:heartbeat":                   {Agent: "main", Audience: Automatic, Channel: "heartbeat"},
+		"agent:main:telegram:direct:42:heartbeat":     {Agent: "main", Audience: Automatic, Channel: "heartbeat"},
+		"agent:main:internal-session-effects:19fd-93": {Agent: "main", Audience: Automatic, Channel: "internal-session-effects"},
 		"agent:main:acp:77":                           {Agent: "main", Audience: Unknown},
 		"agent:main:telegram:direct:":                 {Agent: "main", Audience: Unknown, Channel: ""},
 		"agent:main":                                  {Audience: Unknown},
@@ -74,7 +74,7 @@ func TestPolicies(t *testing.T) {
 
 	links := map[string][]string{"ann": {"telegram:42", "whatsapp:+1555"}}
 	sees := func(p Policy, reader, writer who) bool {
-		s := newScopes("main", p, links)
+		s := newScopes("main", p, false, links)
 		r := s.of(reader.key, "rid", reader.owner)
 		w := s.of(writer.key, "wid", writer.owner)
 		if may, _ := r.mayRecall(); !may {
