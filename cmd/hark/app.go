@@ -92,14 +92,21 @@ func (a *app) agentDir() string {
 
 // openAgent opens the configured agent's store.
 func (a *app) openAgent(ctx context.Context, want access) (*memory, error) {
-	dir := a.agentDir()
 	if want == reading {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w for agent %q in %s\nImport a history first, for example: hark import ~/.openclaw/agents/%s",
-				errNoStore, a.set.Agent, a.set.Data, safeName(a.set.Agent))
+		if err := a.stored(); err != nil {
+			return nil, err
 		}
 	}
-	return a.open(ctx, dir, want)
+	return a.open(ctx, a.agentDir(), want)
+}
+
+// stored returns errNoStore with what to do about it where the configured agent has no store.
+func (a *app) stored() error {
+	if _, err := os.Stat(a.agentDir()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w for agent %q in %s\nImport a history first, for example: hark import ~/.openclaw/agents/%s",
+			errNoStore, a.set.Agent, a.set.Data, safeName(a.set.Agent))
+	}
+	return nil
 }
 
 // open opens the store in dir and wires embedder, searcher and engine to it. It is closed with the app.

@@ -52,13 +52,13 @@ session is new. "-" is standard input.`,
 			if err != nil {
 				return err
 			}
-			m, err := a.openAgent(cmd.Context(), reading)
+			eng, err := a.lifecycle(cmd.Context(), reading)
 			if err != nil {
 				return err
 			}
 			owner := true // whoever can read the store at the command line is its owner
 			start := time.Now()
-			res, err := m.engine.Assemble(cmd.Context(), engine.AssembleParams{
+			res, err := eng.Assemble(cmd.Context(), engine.AssembleParams{
 				SessionKey: history.KeyFor(a.set.Agent, session), Messages: messages, TokenBudget: engine.Tokens(budget),
 				Prompt: prompt, SenderIsOwner: &owner,
 			})

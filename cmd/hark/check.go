@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 )
 
@@ -15,13 +13,9 @@ vectors, without changing anything. Exit code 1 means that they differ; opening
 the store for writing (any import) repairs the indexes from the rows.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := a.openAgent(cmd.Context(), reading)
+			r, err := checking().ask(cmd.Context(), a, nothing{})
 			if err != nil {
 				return err
-			}
-			r, err := m.store.Check(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("check the store: %w", err)
 			}
 			if a.json {
 				differences := r.Differences

@@ -156,7 +156,7 @@ func (a *app) demoImport(ctx context.Context) (imported, *memory, error) {
 	}
 	quiet := *a
 	quiet.quiet = true
-	im := &importer{app: &quiet, mem: m, flags: importFlags{progress: "none"}, out: imported{Files: []importedFile{}}}
+	im := &importer{app: &quiet, into: m.engine, flags: importFlags{progress: "none"}, out: imported{Files: []importedFile{}}}
 	if err := im.decoded(ctx, h, ""); err != nil {
 		return im.out, nil, err
 	}

@@ -30,28 +30,12 @@ combined; then only what meets both goes.`,
 			if err != nil {
 				return err
 			}
-			m, err := a.openAgent(ctx, reading)
-			if err != nil {
-				return err
-			}
-			if len(ids) > 0 {
-				rows, err := m.store.Find(ctx, ids...)
-				if err != nil {
-					return fmt.Errorf("find the messages: %w", err)
-				}
-				for _, r := range rows {
-					sel.Seqs = append(sel.Seqs, r.Seq)
-				}
-				if len(rows) < len(ids) {
-					return fmt.Errorf("only %d of the %d ids are stored; \"hark search --json\" shows ids", len(rows), len(ids))
-				}
-			}
 			if !yes && !a.confirm(what) {
 				return fmt.Errorf("nothing was removed; confirm with --yes")
 			}
-			n, err := m.store.Forget(ctx, sel)
+			n, err := forgetting().ask(ctx, a, forgetQuery{sel, ids})
 			if err != nil {
-				return fmt.Errorf("forget: %w", err)
+				return err
 			}
 			if a.json {
 				return a.printJSON(map[string]int{"forgotten": n})

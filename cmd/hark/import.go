@@ -109,13 +109,13 @@ func (a *app) importAll(ctx context.Context, paths []string, f importFlags) erro
 	if err != nil {
 		return err
 	}
-	var m *memory
+	var into engine.ContextEngine
 	if !f.dryRun {
-		if m, err = a.openAgent(ctx, writing); err != nil {
+		if into, err = a.lifecycle(ctx, writing); err != nil {
 			return err
 		}
 	}
-	im := &importer{app: a, mem: m, flags: f, out: imported{DryRun: f.dryRun, Files: []importedFile{}}}
+	im := &importer{app: a, into: into, flags: f, out: imported{DryRun: f.dryRun, Files: []importedFile{}}}
 	for i, path := range files {
 		if err = im.file(ctx, path, fmt.Sprintf("%d/%d", i+1, len(files))); err != nil {
 			break
@@ -158,7 +158,7 @@ func (a *app) sources(paths []string) ([]string, error) {
 // importer imports files into one store.
 type importer struct {
 	app   *app
-	mem   *memory // nil in a dry run
+	into  engine.ContextEngine // nil in a dry run
 	flags importFlags
 	out   imported
 }
@@ -253,7 +253,7 @@ func (im *importer) session(ctx context.Context, s history.Session, res *importe
 			return err
 		}
 		_ = bar.Add(len(page)) // draws to standard error only
-		if im.flags.progress == "plain" && im.mem != nil {
+		if im.flags.progress == "plain" && im.into != nil {
 			_, _ = fmt.Fprintf(im.app.err, "stored %d messages\n", im.out.New+im.out.Duplicate+res.New+res.Duplicate)
 		}
 	}
@@ -261,11 +261,11 @@ func (im *importer) session(ctx context.Context, s history.Session, res *importe
 }
 
 func (im *importer) page(ctx context.Context, s history.Session, page []engine.HistoryEntry, res *importedFile) error {
-	if im.mem == nil {
+	if im.into == nil {
 		res.New += len(page)
 		return ctx.Err()
 	}
-	done, err := im.mem.engine.Bootstrap(ctx, engine.BootstrapParams{SessionID: s.ID, SessionKey: s.Key, History: page})
+	done, err := im.into.Bootstrap(ctx, engine.BootstrapParams{SessionID: s.ID, SessionKey: s.Key, History: page})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hark/engine/history"
-	"hark/index"
 	"hark/recall"
 )
 
@@ -44,27 +43,17 @@ What a session of the agent may recall is narrower, see "hark assemble".`,
 			case k < 1 || k > 1000:
 				return usage("-k has to be between 1 and 1000, not %d", k)
 			}
-			m, err := a.openAgent(cmd.Context(), reading)
-			if err != nil {
-				return err
-			}
 			if session != "" {
 				session = history.KeyFor(a.set.Agent, session)
 			}
-			start := time.Now()
-			res, err := m.searcher.Search(cmd.Context(), recall.Request{
-				Question: recall.Question{Text: query},
-				Filter:   index.Filter{AllScopes: true, Session: session},
-				Now:      start, Location: a.set.location(), K: k,
-			})
+			res, err := searching().ask(cmd.Context(), a, searchQuery{query, k, session, trace})
 			if err != nil {
-				return fmt.Errorf("search: %w", err)
+				return err
 			}
-			d := time.Since(start)
 			if a.json {
-				return a.searchJSON(res, d, trace)
+				return a.searchJSON(res)
 			}
-			a.searchText(res, d, session)
+			a.searchText(res, session)
 			if trace {
 				return a.printJSON(res.Trace)
 			}
@@ -77,25 +66,19 @@ What a session of the agent may recall is narrower, see "hark assemble".`,
 	return cmd
 }
 
-func (a *app) searchJSON(res *recall.Result, d time.Duration, trace bool) error {
+func (a *app) searchJSON(res found) error {
 	out := struct {
 		Hits   []searchHit   `json:"hits"`
 		TookMS float64       `json:"took_ms"`
 		Trace  *recall.Trace `json:"trace,omitempty"`
-	}{Hits: []searchHit{}, TookMS: millis(d)}
+	}{Hits: []searchHit{}, TookMS: res.TookMS, Trace: res.Trace}
 	for _, h := range res.Hits {
-		out.Hits = append(out.Hits, searchHit{
-			ID: h.Message.ID, Score: h.Score, Lexical: h.Lexical, Dense: h.Dense, Session: h.Message.Session,
-			Role: h.Message.Role, Sender: h.Message.Sender, Time: h.Message.Time, Text: h.Message.Text,
-		})
-	}
-	if trace {
-		out.Trace = res.Trace
+		out.Hits = append(out.Hits, h.searchHit)
 	}
 	return a.printJSON(out)
 }
 
-func (a *app) searchText(res *recall.Result, d time.Duration, session string) {
+func (a *app) searchText(res found, session string) {
 	if len(res.Hits) == 0 {
 		where := ""
 		if session != "" {
@@ -105,12 +88,13 @@ func (a *app) searchText(res *recall.Result, d time.Duration, session string) {
 		return
 	}
 	for i, h := range res.Hits {
-		a.printHit(i+1, h)
+		a.printHit(i+1, h.hit())
 	}
 	note := ""
-	if !res.Trace.Dense.Ran && res.Trace.Dense.Reason != "" {
-		note = "; by words only: " + res.Trace.Dense.Reason
+	if res.Words != "" {
+		note = "; by words only: " + res.Words
 	}
+	d := time.Duration(res.TookMS * float64(time.Millisecond))
 	a.printf("%s\n", a.term.dim(fmt.Sprintf("%d hits in %s%s", len(res.Hits), took(d), note)))
 }
 

@@ -20,13 +20,9 @@ func newSessions(a *app) *cobra.Command {
 		Short: "List the stored sessions",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := a.openAgent(cmd.Context(), reading)
+			list, err := listing().ask(cmd.Context(), a, nothing{})
 			if err != nil {
 				return err
-			}
-			list, err := m.store.Sessions(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list sessions: %w", err)
 			}
 			if a.json {
 				out := make([]sessionLine, 0, len(list))

@@ -71,8 +71,7 @@ func newStatus(a *app) *cobra.Command {
 
 // status describes the agent's store; one that does not exist is empty.
 func (a *app) status(ctx context.Context) (statusJSON, error) {
-	out := statusJSON{Agent: a.set.Agent, Dir: a.agentDir(), Policy: a.set.Recall.Policy, Vectors: []vectorsJSON{}, Bytes: map[string]int64{}, Errors: []string{}, Embedder: "none"}
-	out.Words.State = "empty"
+	out := a.noStatus()
 	if _, err := os.Stat(out.Dir); errors.Is(err, fs.ErrNotExist) {
 		emb, err := embed.New(a.set.embedder(), a.logger())
 		if err == nil && emb != nil {
@@ -80,19 +79,15 @@ func (a *app) status(ctx context.Context) (statusJSON, error) {
 		}
 		return out, err
 	}
-	m, err := a.openAgent(ctx, reading)
-	if err != nil {
-		return out, err
+	return describing().ask(ctx, a, nothing{})
+}
+
+// noStatus is the status of a store that does not exist.
+func (a *app) noStatus() statusJSON {
+	return statusJSON{
+		Agent: a.set.Agent, Dir: a.agentDir(), Policy: a.set.Recall.Policy, Embedder: "none",
+		Words: wordsJSON{State: "empty"}, Vectors: []vectorsJSON{}, Bytes: map[string]int64{}, Errors: []string{},
 	}
-	st, err := m.store.Status(ctx)
-	if err != nil {
-		return out, fmt.Errorf("read the status: %w", err)
-	}
-	if m.emb != nil {
-		out.Embedder = m.emb.Model().String()
-	}
-	out.fill(st)
-	return out, nil
 }
 
 func (o *statusJSON) fill(st index.Status) {

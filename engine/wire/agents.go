@@ -101,8 +101,7 @@ func (as *agents) get(ctx context.Context, name string, create bool) (*Agent, er
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		var refused *Error
-		if !mine && create && errors.As(o.err, &refused) && refused.Code == CodeNotFound {
+		if !mine && create && isNotFound(o.err) {
 			continue // the other caller only wanted to look
 		}
 		return o.agent, o.err
@@ -133,13 +132,17 @@ func (as *agents) run(name string, create bool, o *opening) {
 			as.mu.Lock()
 			delete(as.by, name)
 			as.mu.Unlock()
-			as.log.Warn("agent not opened", "agent", name, "error", o.err)
+			if !isNotFound(o.err) {
+				as.log.Warn("agent not opened", "agent", name, "error", o.err)
+			}
 			return
 		}
 		as.log.Debug("agent opened", "agent", name)
 	}()
 	o.agent, o.err = as.open(as.ctx, name, create)
 }
+
+func isNotFound(err error) bool { return errors.Is(err, &Error{Code: CodeNotFound}) }
 
 // names lists the open agents, sorted.
 func (as *agents) names() []string {

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"hark/engine"
+	"hark/engine/wire"
+	"hark/index"
+	"hark/recall"
+)
+
+// daemonWait is how long a command waits for a daemon that is there to say hello.
+const daemonWait = 2 * time.Second
+
+// askWait is how long a daemon may take for an answer: a check reads every row.
+const askWait = 10 * time.Minute
+
+// daemon finds the daemon that serves the data folder, nil where none does. One that is there and
+// does not answer is an error: it holds the stores.
+func (a *app) daemon(ctx context.Context) (*wire.Client, error) {
+	if _, err := os.Stat(filepath.Join(a.set.Data, "daemon.json")); err != nil {
+		return nil, nil
+	}
+	c, _, err := wire.Find(ctx, a.set.Data, daemonWait)
+	switch {
+	case err == nil:
+		a.closers = append(a.closers, func() error { c.Close(); return nil })
+		return c, nil
+	case errors.Is(err, wire.ErrNotRunning):
+		return nil, nil
+	}
+	var refused *wire.Error
+	if errors.As(err, &refused) && refused.Code != wire.CodeShuttingDown {
+		return nil, err
+	}
+	return nil, nil // it is ending or hangs; the store's own lock says whether it is still held
+}
+
+// question is something asked about an agent's store: a name on the wire, and how it is answered by
+// whoever has the store open.
+type question[Q, A any] struct {
+	name   string
+	answer func(ctx context.Context, a *app, m *memory, q Q) (A, error)
+}
+
+// ask puts the question to the daemon where one serves the data folder, and to the store otherwise.
+func (ask question[Q, A]) ask(ctx context.Context, a *app, q Q) (A, error) {
+	var out A
+	c, err := a.daemon(ctx)
+	if err != nil {
+		return out, err
+	}
+	if c != nil {
+		ctx, cancel := context.WithTimeout(ctx, askWait)
+		defer cancel()
+		err = c.Call(ctx, a.set.Agent, ask.name, q, &out)
+		if !errors.Is(err, wire.ErrNotRunning) {
+			return out, err
+		}
+	}
+	m, err := a.openAgent(ctx, reading)
+	if err != nil {
+		return out, err
+	}
+	return ask.answer(ctx, a, m, q)
+}
+
+// method answers the question for a daemon that has the store open.
+func (ask question[Q, A]) method(a *app, m *memory) wire.Method {
+	return func(ctx context.Context, body json.RawMessage) (any, error) {
+		var q Q
+		if err := json.Unmarshal(body, &q); err != nil {
+			return nil, &wire.Error{Code: wire.CodeBadRequest, Message: "the body is not what " + ask.name + " takes"}
+		}
+		return ask.answer(ctx, a, m, q)
+	}
+}
+
+// methods are what a daemon answers beside the lifecycle.
+func (a *app) methods(m *memory) map[string]wire.Method {
+	return map[string]wire.Method{
+		"search":   searching().method(a, m),
+		"status":   describing().method(a, m),
+		"check":    checking().method(a, m),
+		"sessions": listing().method(a, m),
+		"forget":   forgetting().method(a, m),
+	}
+}
+
+// nothing is the question that needs no words.
+type nothing struct{}
+
+// searchQuery is what a search is asked with. Session is a whole session key, "" for all.
+type searchQuery struct {
+	Query   string `json:"query"`
+	K       int    `json:"k,omitempty"` // default 10, at most 1,000
+	Session string `json:"session,omitempty"`
+	Trace   bool   `json:"trace,omitempty"`
+}
+
+// found is the answer to a search.
+type found struct {
+	Hits   []foundHit    `json:"hits"`
+	TookMS float64       `json:"took_ms"`
+	Words  string        `json:"words_only,omitempty"` // why the meaning was not searched
+	Trace  *recall.Trace `json:"trace,omitempty"`
+}
+
+// foundHit is a hit with what a reader is shown of it.
+type foundHit struct {
+	searchHit
+	Why     []string      `json:"why"`
+	Matched []recall.Span `json:"matched"` // byte ranges of the text
+}
+
+func searching() question[searchQuery, found] {
+	return question[searchQuery, found]{"search", func(ctx context.Context, a *app, m *memory, q searchQuery) (found, error) {
+		start := time.Now()
+		switch {
+		case q.Query == "":
+			return found{}, &wire.Error{Code: wire.CodeBadRequest, Message: "the query is empty"}
+		case q.K <= 0:
+			q.K = 10
+		}
+		res, err := m.searcher.Search(ctx, recall.Request{
+			Question: recall.Question{Text: q.Query},
+			Filter:   index.Filter{AllScopes: true, Session: q.Session},
+			Now:      start, Location: a.set.location(), K: min(q.K, 1000),
+		})
+		if err != nil {
+			return found{}, fmt.Errorf("search: %w", err)
+		}
+		out := found{Hits: []foundHit{}, TookMS: millis(time.Since(start))}
+		for _, h := range res.Hits {
+			out.Hits = append(out.Hits, foundHit{searchHit{
+				ID: h.Message.ID, Score: h.Score, Lexical: h.Lexical, Dense: h.Dense, Session: h.Message.Session,
+				Role: h.Message.Role, Sender: h.Message.Sender, Time: h.Message.Time, Text: h.Message.Text,
+			}, h.Why, h.Matched})
+		}
+		if !res.Trace.Dense.Ran {
+			out.Words = res.Trace.Dense.Reason
+		}
+		if q.Trace {
+			out.Trace = res.Trace
+		}
+		return out, nil
+	}}
+}
+
+// hit is the search's own form of a hit.
+func (h foundHit) hit() recall.Hit {
+	return recall.Hit{
+		Message: index.Message{ID: h.ID, Session: h.Session, Role: h.Role, Sender: h.Sender, Time: h.Time, Text: h.Text},
+		Score:   h.Score, Lexical: h.Lexical, Dense: h.Dense, Why: h.Why, Matched: h.Matched,
+	}
+}
+
+func describing() question[nothing, statusJSON] {
+	return question[nothing, statusJSON]{"status", func(ctx context.Context, a *app, m *memory, _ nothing) (statusJSON, error) {
+		out := a.noStatus()
+		st, err := m.store.Status(ctx)
+		if err != nil {
+			return out, fmt.Errorf("read the status: %w", err)
+		}
+		if m.emb != nil {
+			out.Embedder = m.emb.Model().String()
+		}
+		out.fill(st)
+		return out, nil
+	}}
+}
+
+func checking() question[nothing, index.Report] {
+	return question[nothing, index.Report]{"check", func(ctx context.Context, _ *app, m *memory, _ nothing) (index.Report, error) {
+		r, err := m.store.Check(ctx)
+		if err != nil {
+			return r, fmt.Errorf("check the store: %w", err)
+		}
+		return r, nil
+	}}
+}
+
+func listing() question[nothing, []index.SessionInfo] {
+	return question[nothing, []index.SessionInfo]{"sessions", func(ctx context.Context, _ *app, m *memory, _ nothing) ([]index.SessionInfo, error) {
+		list, err := m.store.Sessions(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list sessions: %w", err)
+		}
+		return list, nil
+	}}
+}
+
+// forgetQuery says what is to be forgotten. IDs that are not stored are an error, and nothing is
+// forgotten then.
+type forgetQuery struct {
+	index.Selection
+	IDs []string
+}
+
+func forgetting() question[forgetQuery, int] {
+	return question[forgetQuery, int]{"forget", func(ctx context.Context, _ *app, m *memory, q forgetQuery) (int, error) {
+		if len(q.IDs) > 0 {
+			rows, err := m.store.Find(ctx, q.IDs...)
+			if err != nil {
+				return 0, fmt.Errorf("find the messages: %w", err)
+			}
+			for _, r := range rows {
+				q.Seqs = append(q.Seqs, r.Seq)
+			}
+			if len(rows) < len(q.IDs) {
+				return 0, &wire.Error{Code: wire.CodeBadRequest,
+					Message: fmt.Sprintf("only %d of the %d ids are stored; \"hark search --json\" shows ids", len(rows), len(q.IDs))}
+			}
+		}
+		n, err := m.store.Forget(ctx, q.Selection)
+		if err != nil {
+			return 0, fmt.Errorf("forget: %w", err)
+		}
+		return n, nil
+	}}
+}
+
+// lifecycle is the agent's engine: the daemon's where one serves the data folder, else that of the
+// store, which is opened for want.
+func (a *app) lifecycle(ctx context.Context, want access) (engine.ContextEngine, error) {
+	c, err := a.daemon(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		traced := wire.NewClient(a.set.Data, wire.ClientOptions{Trace: true})
+		a.closers = append(a.closers, func() error { traced.Close(); return nil })
+		return wire.NewRemote(traced, a.set.Agent, nil), nil
+	}
+	m, err := a.openAgent(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return m.engine, nil
+}
