@@ -149,6 +149,7 @@ type columns struct {
 	live     int
 	sums     sums
 	df       dfTable
+	loading  bool // df is counted when all rows are there
 }
 
 func newColumns() *columns {
@@ -248,7 +249,9 @@ func (c *columns) count(r *rec, d terms.Doc, by int) {
 		delete(c.scopes, r.scope)
 	}
 	c.sums.count(c, r, d, by)
-	c.df.count(c, d, by)
+	if !c.loading {
+		c.df.count(c, d, by)
+	}
 }
 
 func (c *columns) talks() int { return c.kinds[Said] + c.kinds[Tool] }

@@ -2,15 +2,17 @@ package index
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/blevesearch/bleve/v2/search/query"
 )
 
 // admission is a Filter resolved against the columns.
 type admission struct {
-	none    bool            // admits nothing
-	scopes  map[uint32]bool // nil: any
-	names   []string        // of scopes
+	none    bool     // admits nothing
+	any     bool     // of the scopes
+	scopes  []uint32 // ascending, unless any
+	names   []string // of scopes
 	session uint32
 	lineage string // "" : any
 	kinds   [Noise + 1]bool
@@ -36,16 +38,16 @@ func (c *columns) admission(f Filter) admission {
 		a.session = id
 		a.none = a.none || !ok
 	}
-	if f.AllScopes {
+	if a.any = f.AllScopes; a.any {
 		return a
 	}
-	a.scopes = map[uint32]bool{}
 	for _, s := range f.Scopes {
-		if id, ok := c.names.ids[s]; ok && c.scopes[id] > 0 && !a.scopes[id] {
-			a.scopes[id] = true
+		if id, ok := c.names.ids[s]; ok && c.scopes[id] > 0 && !slices.Contains(a.scopes, id) {
+			a.scopes = append(a.scopes, id)
 			a.names = append(a.names, s)
 		}
 	}
+	slices.Sort(a.scopes)
 	a.none = a.none || len(a.scopes) == 0
 	if len(a.scopes) == len(c.scopes) {
 		a.names = nil // scopes stays: a new scope may appear meanwhile
@@ -54,7 +56,15 @@ func (c *columns) admission(f Filter) admission {
 }
 
 func (a *admission) admits(r *rec) bool {
-	return r.talk() && a.kinds[r.kind] && (a.scopes == nil || a.scopes[r.scope]) && (a.lineage == "" || r.session == a.session)
+	return r.talk() && a.kinds[r.kind] && (a.any || a.hasScope(r.scope)) && (a.lineage == "" || r.session == a.session)
+}
+
+func (a *admission) hasScope(id uint32) bool {
+	if len(a.scopes) == 1 { // the common case, asked once a row
+		return a.scopes[0] == id
+	}
+	_, ok := slices.BinarySearch(a.scopes, id)
+	return ok
 }
 
 // query is the filter for the lexical index, nil where every message passes.

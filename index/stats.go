@@ -262,24 +262,46 @@ func (t *dfTable) count(c *columns, d terms.Doc, by int) {
 		t.counts[t.place(h)] += uint32(by)
 		t.entries += by
 	}
-	if t.entries > 2*len(t.counts) && len(t.counts) < dfMax {
-		t.grow(c)
+	if size := dfSize(t.entries, len(t.counts)); size > len(t.counts) {
+		t.recount(c, size)
 	}
 }
 
-// grow recounts into a table of four times the size.
-func (t *dfTable) grow(c *columns) {
-	t.counts = make([]uint32, 4*len(t.counts))
+// dfSize is the size of a table for a number of entries, at least that given.
+func dfSize(entries, size int) int {
+	for size = max(size, dfMin); entries > 2*size && size < dfMax; size *= 4 {
+	}
+	return size
+}
+
+// build counts all rows, after they were loaded without.
+func (t *dfTable) build(c *columns) {
+	t.entries = 0
+	c.phrases(func(uint32) { t.entries++ })
+	t.recount(c, dfSize(t.entries, 0))
+}
+
+func (t *dfTable) recount(c *columns, size int) {
+	t.counts = make([]uint32, size)
+	c.phrases(func(h uint32) { t.counts[t.place(h)]++ })
+}
+
+// phrases visits the distinct phrases and 4-grams of every recallable row.
+func (c *columns) phrases(visit func(hash uint32)) {
 	for i := range c.rows {
 		r := &c.rows[i]
 		if !r.talk() {
 			continue
 		}
 		d, prev := c.doc(r), uint32(math.MaxUint32)
-		for i := range d.Len() {
-			if h, _ := d.At(i); h != prev && counted(h) {
+		for k := d.Len() - 1; k >= 0; k-- { // their classes have the highest hashes
+			h, _ := d.At(k)
+			if !counted(h) {
+				break
+			}
+			if h != prev {
 				prev = h
-				t.counts[t.place(h)]++
+				visit(h)
 			}
 		}
 	}

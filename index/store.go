@@ -204,6 +204,7 @@ func (s *Store) loadDocs(ctx context.Context) error {
 	}
 	defer rows.Close()
 	c := s.cols
+	c.loading = true
 	var seq int64
 	var body sql.RawBytes
 	for rows.Next() {
@@ -230,6 +231,8 @@ func (s *Store) loadDocs(ctx context.Context) error {
 		return err
 	}
 	c.settle()
+	c.loading = false
+	c.df.build(c)
 	c.sums.liftAt = liftStep(c.talks())
 	c.sums.lift = c.lift(c.sums.liftAt)
 	return nil
