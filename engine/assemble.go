@@ -187,7 +187,9 @@ func ask(p AssembleParams, ms []*measure) asked {
 	now := clean(text)
 	a := asked{prompt: now.text, live: -1}
 	if now.machine {
-		a.prompt, a.reason = "", "not a person's words"
+		if a.prompt = taskOf(now.text); a.prompt == "" {
+			a.reason = "not a person's words"
+		}
 	}
 	if last >= 0 && !answered(ms) && (strings.TrimSpace(p.Prompt) == "" || textPrint(now.text) == ms[last].text) {
 		a.live = last
@@ -206,6 +208,16 @@ func ask(p AssembleParams, ms []*measure) asked {
 		}
 	}
 	return a
+}
+
+// taskOf returns the task in what the host tells a subagent, "" where there is none.
+func taskOf(prompt string) string {
+	_, task, ok := strings.Cut(prompt, "[Subagent Task]")
+	if !ok {
+		return ""
+	}
+	task, _, _ = strings.Cut(task, "\n\nBegin. Execute the assigned task")
+	return strings.TrimSpace(task)
 }
 
 // answered reports that the history ends with a finished answer, so that no turn is running in it.

@@ -154,7 +154,10 @@ func TestSubagents(t *testing.T) {
 	e := open(t, nil, &Options{Clock: func() time.Time { return now }})
 	commit(t, e, turn(mainKey, "k1", user("the violet folder is in the attic", day)))
 	child := "agent:main:subagent:1"
-	ask := func() bool { b, _ := question(t, e, child, "where is the violet folder?"); return b != "" }
+	ask := func() bool {
+		b, _ := question(t, e, child, "[Subagent Context] You are running as a subagent (depth 1/5).\n\n[Subagent Task]\n\nfind out where the violet folder is\n\nBegin. Execute the assigned task to completion.")
+		return b != ""
+	}
 	spawn := func(mode string, ttl int64) *Spawn {
 		s, err := e.PrepareSubagentSpawn(t.Context(), SpawnParams{ParentSessionKey: mainKey, ChildSessionKey: child, ContextMode: mode, TTLMs: ttl})
 		if err != nil {

@@ -15,7 +15,7 @@ func TestAssembleProperties(t *testing.T) {
 	e := open(t, nil, nil)
 	commit(t, e, turn(otherKey, "k", user("a word and number 12345 in the attic", day)))
 	rng := rand.New(rand.NewPCG(5, 6))
-	for round := range 150 {
+	for round := range 60 {
 		h := history(rng, 1+rng.IntN(10))
 		key := fmt.Sprintf("agent:main:explicit:r%d", round)
 		for _, share := range []float64{0.01, 0.2, 0.5, 0.9, 1.1, 3} {
@@ -53,7 +53,7 @@ func TestAssembleProperties(t *testing.T) {
 func TestDeliveriesModel(t *testing.T) {
 	e := open(t, nil, nil)
 	rng := rand.New(rand.NewPCG(7, 8))
-	for round := range 60 {
+	for round := range 40 {
 		key := fmt.Sprintf("agent:main:explicit:m%d", round)
 		var turns [][]json.RawMessage
 		var all []json.RawMessage

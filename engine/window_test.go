@@ -113,7 +113,7 @@ func pairing(raws []json.RawMessage) []string {
 func TestEveryCutIsValid(t *testing.T) {
 	e := bare(t)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range 60 {
+	for round := range 40 {
 		h := history(rng, 1+rng.IntN(8))
 		ms := e.measureAll(h, math.MaxInt)
 		if bad := pairing(h); len(bad) > 0 {
