@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 
@@ -32,9 +33,9 @@ func renderItem(it recall.Item, loc *time.Location) string {
 	b.WriteString(" | ")
 	b.WriteString(speaker(m))
 	b.WriteString(" | session ")
-	b.WriteString(neutral(plainLine(m.Session)))
+	b.WriteString(label(m.Session))
 	b.WriteString(" | id ")
-	b.WriteString(neutral(m.ID))
+	b.WriteString(label(m.ID))
 	if it.Excerpt {
 		b.WriteString(" | excerpt")
 	}
@@ -56,20 +57,29 @@ func speaker(m index.Message) string {
 	if m.Sender == "" {
 		return role
 	}
-	return role + " " + neutral(plainLine(m.Sender))
+	return role + " " + label(m.Sender)
+}
+
+// label makes a name fit for the line above a record: it cannot end the line's bracket or pose as
+// another of its parts.
+func label(s string) string {
+	return strings.NewReplacer("|", "/", "[", "(", "]", ")").Replace(neutral(plainLine(s)))
 }
 
 // neutralizer defuses what could close the fence or open another part of a prompt. The characters
 // that take the place of the angle brackets look alike and mean nothing.
 var neutralizer = strings.NewReplacer(
-	"<"+fenceName, "\u2039"+fenceName, "</"+fenceName, "\u2039/"+fenceName,
 	"<<<", "\u2039\u2039\u2039", ">>>", "\u203a\u203a\u203a",
 	"<!--", "\u2039!--", "<|", "\u2039|", "|>", "|\u203a",
 	"[INST]", "(INST)", "[/INST]", "(/INST)",
 )
 
+// fenceLike is anything a reader could take for the beginning or end of a block.
+var fenceLike = regexp.MustCompile(`(?i)<(\s*/?\s*` + fenceName + `)`)
+
 func neutral(text string) string {
 	text, _ = sanitize(text)
+	text = fenceLike.ReplaceAllString(text, "\u2039$1")
 	for {
 		next := neutralizer.Replace(text)
 		if next == text {
