@@ -38,6 +38,7 @@ type app struct {
 	quiet bool
 
 	clock   func() time.Time // of the engine; nil means time.Now
+	runtime engine.Runtime   // the host's compaction; nil for none
 	closers []func() error   // in order of opening
 }
 
@@ -134,6 +135,7 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 	a.closers = append(a.closers, m.store.Close)
 	opts := a.set.engine()
 	opts.Clock = a.clock
+	opts.Runtime = a.runtime
 	m.searcher = recall.NewSearcher(m.store, emb, opts.Recall, log)
 	if m.engine, err = engine.New(m.store, emb, opts, log); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ type serving struct {
 
 // open implements wire.OpenFunc: each agent is opened by an app of its own.
 func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Agent, error) {
-	a := &app{console: d.console, clock: d.app.clock, set: d.app.set}
+	a := &app{console: d.console, clock: d.app.clock, set: d.app.set, runtime: wire.HostCompacted{}}
 	a.set.Agent = agent
 	if !create {
 		if err := a.stored(); err != nil {

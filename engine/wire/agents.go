@@ -16,7 +16,7 @@ import (
 
 // Agent is one agent's memory as a daemon serves it. Engine, State, SetState and Close are required.
 type Agent struct {
-	Engine engine.ContextEngine
+	Engine engine.ContextEngine // with HostCompacted as its Runtime
 
 	// State and SetState keep small values that survive the process, beside the agent's rows and
 	// no less durable than they are. A key that was never set reads as nil.
@@ -42,9 +42,13 @@ type rollbacker interface {
 	RollbackSpawn(ctx context.Context, childSessionKey string) error
 }
 
-// compactedListener is an engine that wants to hear that the host compacted a session.
-type compactedListener interface {
-	Compacted(ctx context.Context, sessionID, sessionKey string) error
+// HostCompacted is the Runtime of an engine in a daemon. The host compacts in its own process and
+// only says so, so that it has happened when the engine asks for it.
+type HostCompacted struct{}
+
+// Compact implements engine.Runtime.
+func (HostCompacted) Compact(context.Context, engine.CompactParams) (engine.CompactResult, error) {
+	return engine.CompactResult{OK: true, Compacted: true}, nil
 }
 
 // maxAgentName bounds an agent's id, in bytes; hosts use a few letters.

@@ -187,8 +187,9 @@ func (e *scripted) Assemble(_ context.Context, p engine.AssembleParams) (engine.
 	return res, nil
 }
 
-func (e *scripted) Compact(context.Context, engine.CompactParams) (engine.CompactResult, error) {
-	return engine.CompactResult{}, errors.New("compaction is the host's")
+func (e *scripted) Compact(ctx context.Context, p engine.CompactParams) (engine.CompactResult, error) {
+	e.enter("compact")
+	return HostCompacted{}.Compact(ctx, p)
 }
 
 func (e *scripted) PrepareSubagentSpawn(_ context.Context, p engine.SpawnParams) (*engine.Spawn, error) {
@@ -201,11 +202,6 @@ func (e *scripted) PrepareSubagentSpawn(_ context.Context, p engine.SpawnParams)
 
 func (e *scripted) OnSubagentEnded(_ context.Context, p engine.SubagentEndedParams) error {
 	e.enter("onSubagentEnded")
-	return nil
-}
-
-func (e *scripted) Compacted(context.Context, string, string) error {
-	e.enter("compacted")
 	return nil
 }
 

@@ -244,18 +244,16 @@ func onSubagentEnded(ctx context.Context, c *call) (any, error) {
 	return done{}, c.agent.Engine.OnSubagentEnded(ctx, p)
 }
 
-// compacted tells the engine that the host shortened the session's history, which also makes the
-// kept copy of it useless.
+// compacted tells the engine that the host shortened the session's history: its Compact, with
+// HostCompacted, is what comes after that. The kept copy of the history is useless now.
 func compacted(ctx context.Context, c *call) (any, error) {
 	var p CompactedRequest
 	if err := decode(c.body, &p); err != nil {
 		return nil, err
 	}
 	c.server.histories.forget(c.session(p.SessionID, p.SessionKey))
-	if e, ok := c.agent.Engine.(compactedListener); ok {
-		return done{}, e.Compacted(ctx, p.SessionID, p.SessionKey)
-	}
-	return done{}, nil
+	_, err := c.agent.Engine.Compact(ctx, engine.CompactParams{SessionID: p.SessionID, SessionKey: p.SessionKey})
+	return done{}, err
 }
 
 // status serves GET /v1/status: the daemon, and with ?agent= that agent's own account.

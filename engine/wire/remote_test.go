@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -181,19 +180,13 @@ func TestRemoteSpawnAndCompact(t *testing.T) {
 	if res, err := r.Compact(t.Context(), engine.CompactParams{}); err != nil || res.Compacted || res.Reason == "" {
 		t.Errorf("compact without a host: %+v, %v", res, err)
 	}
-	r.runtime = hostCompacts{}
+	r.runtime = HostCompacted{}
 	if res, err := r.Compact(t.Context(), engine.CompactParams{SessionID: "s1"}); err != nil || !res.Compacted {
 		t.Errorf("compact: %+v, %v", res, err)
 	}
-	if got := strings.Join(e.calls, " "); got != "prepareSubagentSpawn rollback c onSubagentEnded compacted" {
+	if got := strings.Join(e.calls, " "); got != "prepareSubagentSpawn rollback c onSubagentEnded compact" {
 		t.Errorf("the engine was asked: %s", got)
 	}
-}
-
-type hostCompacts struct{}
-
-func (hostCompacts) Compact(context.Context, engine.CompactParams) (engine.CompactResult, error) {
-	return engine.CompactResult{OK: true, Compacted: true}, nil
 }
 
 func TestChain(t *testing.T) {
