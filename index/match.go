@@ -364,7 +364,7 @@ func (m *matching) scan(ctx context.Context) ([]Scored, error) {
 }
 
 // score is the lexical index's formula for a message: the sum of boost·idf² over the terms it
-// holds, over the square root of its number of distinct terms, times the share of the terms it
+// holds, over the square root of its number of distinct terms (4-grams not counted), times the share of the terms it
 // holds. The caller holds Store.mu.
 func (m *matching) score(slot int) float64 {
 	d := m.s.cols.doc(&m.s.cols.rows[slot])

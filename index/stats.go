@@ -226,8 +226,8 @@ func (p *pairs) mean(list [][2]int32) float64 {
 	return sum / float64(len(list))
 }
 
-// dfTable counts how many messages hold a phrase or 4-gram, which the lexical index does not
-// know. Terms share counters by hash: an estimate from above that is exact for small stores
+// dfTable counts how many messages hold a phrase or 4-gram, most of which the lexical index
+// does not know. Terms share counters by hash: an estimate from above that is exact for small stores
 // and off by a few on large ones, which an idf does not notice.
 type dfTable struct {
 	counts  []uint32

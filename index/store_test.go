@@ -441,3 +441,19 @@ func observe(t *testing.T, s *Store) map[string]any {
 	out["episode"] = v.Episode(6).Seqs
 	return out
 }
+
+func TestGermanCompoundIsFoundByItsParts(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	seqs := add(t, s, say(1, "a", "Wir haben gestern über die Krankenversicherung und den Vertrag gesprochen."), say(2, "a", "Das ist eine ganz andere Sache, und die Katze schläft."))
+	var q []WeightedTerm
+	for _, qt := range terms.New().Query("Versicherung", []terms.Lang{"de"}) {
+		q = append(q, WeightedTerm{Term: qt.Term, Weight: 1})
+	}
+	for range 2 {
+		m, err := s.Match(context.Background(), q, all, 5)
+		if err != nil || !cmp.Equal(rowsOf(m.Hits), seqs[:1]) {
+			t.Errorf("found %+v: %v", m, err)
+		}
+		settled(t, s)
+	}
+}
