@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // settled waits until nothing is left to do in the background.
@@ -322,6 +324,30 @@ func appendForever(t *testing.T, dir string) {
 		fmt.Println(n)
 		if err := s.SetVectors(ctx, space, []Vector{{Seq: seqs[0], V: []float32{1, float32(n)}}}); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func TestDamagedColumnsAreMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	add(t, s, numbered(50)...)
+	settled(t, s)
+	before := observe(t, s)
+	for _, stmt := range []string{`UPDATE docs SET body=x'ff' WHERE seq=7`, `DELETE FROM docs WHERE seq=9`} {
+		if _, err := s.durable.Exec(stmt); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Check(context.Background()); err != nil || r.Problems != 1 {
+			t.Errorf("check saw %d problems: %v", r.Problems, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, dir, nil)
+		settled(t, s)
+		if d := cmp.Diff(before, observe(t, s)); d != "" {
+			t.Error(d)
 		}
 	}
 }

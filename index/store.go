@@ -116,7 +116,16 @@ func (s *Store) open(ctx context.Context) (err error) {
 	} else if have < schemaVersion {
 		return fmt.Errorf("schema version %d: open it for writing once, so that it can be brought to %d", have, schemaVersion)
 	}
-	if err := s.load(ctx); err != nil {
+	err = s.load(ctx)
+	if !s.opts.ReadOnly && (errors.Is(err, errDoc) || errors.Is(err, terms.ErrDoc)) {
+		// What is kept of the rows beside them can be made again.
+		s.trouble("columns unreadable, analysing all messages again", err)
+		s.cols, s.spaces = newColumns(), map[Space]*space{}
+		if err = s.reanalyse(ctx); err == nil {
+			err = s.load(ctx)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("read columns: %w", err)
 	}
 	if s.opts.ReadOnly {
@@ -229,6 +238,15 @@ func (s *Store) loadDocs(ctx context.Context) error {
 	}
 	if err := rows.Err(); err != nil {
 		return err
+	}
+	if !s.opts.ReadOnly { // beside a writer the two readings may differ
+		var n int
+		if err := s.reads.QueryRowContext(ctx, `SELECT COUNT(*) FROM messages`).Scan(&n); err != nil {
+			return err
+		}
+		if n != c.live {
+			return fmt.Errorf("%d of %d rows: %w", c.live, n, errDoc)
+		}
 	}
 	c.settle()
 	c.loading = false
