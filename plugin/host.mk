@@ -6,7 +6,8 @@
 #
 # PLUGIN_PLATFORMS="linux/amd64 darwin/arm64" puts the program for more systems into the package.
 
-PLUGIN_PLATFORMS ?= $(shell go env GOOS)/$(shell go env GOARCH)
+GO ?= go
+PLUGIN_PLATFORMS ?= $(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)
 
 plugin/node_modules: plugin/package.json plugin/package-lock.json
 	cd plugin && npm ci --no-audit --no-fund --silent
@@ -18,7 +19,7 @@ plugin-binaries:
 	@rm -rf plugin/bin
 	@for platform in $(PLUGIN_PLATFORMS); do \
 	  os=$${platform%/*} arch=$${platform#*/} ext=; [ $$os = windows ] && ext=.exe; \
-	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags='-s -w' -o plugin/bin/$$os-$$arch/hark$$ext ./cmd/hark || exit 1; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o plugin/bin/$$os-$$arch/hark$$ext ./cmd/hark || exit 1; \
 	done
 
 plugin-bundle: plugin/node_modules

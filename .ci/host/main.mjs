@@ -15,6 +15,7 @@ const began = performance.now();
 const passed = [];
 const failed = [];
 const timings = [];
+let daemonOfOneShot; // its process, when that part was run
 
 const say = (line) => console.log(`[${((performance.now() - began) / 1000).toFixed(1).padStart(6)}s] ${line}`);
 
@@ -72,11 +73,13 @@ async function oneShot() {
   check("the system prompt has the memory section and Hark's guide", /## Memory Recall/.test(system) && /Hark/.test(system), system.slice(-3000));
   check("nothing is recalled when nothing is known", recalled(told) === "", recalled(told));
   const asked = await turn("one-shot", "s2", "What is my dog Biscuit allergic to?");
+  daemonOfOneShot = host.daemonPid();
   check("a fact told in s1 is in the model's request in s2, from process to process", /chicken/.test(recalled(asked)), asked.text.slice(-1500));
 }
 
 async function gateway() {
   const told = await turn("gateway", "g1", "Please remember: the boathouse is number 17 on Alder Lane.");
+  if (daemonOfOneShot) check("the gateway uses the daemon that the one-shot turns started", host.daemonPid() === daemonOfOneShot);
   check("a gateway turn is answered", /^Understood/.test(told.reply), told.reply);
   const asked = await turn("gateway", "g2", "Which number is the boathouse on Alder Lane?");
   check("a fact told in one session is in the model's request in another", /number 17/.test(recalled(asked)), asked.text.slice(-1500));
@@ -91,11 +94,6 @@ async function gateway() {
 
   await compaction();
   await subagent();
-
-  // A one-shot process beside the gateway: both use one daemon.
-  const pid = host.daemonPid();
-  const beside = await turn("one-shot", "g4", "Tell me again, which number is the boathouse on Alder Lane?");
-  check("a one-shot run beside the gateway recalls too, from the same daemon", /number 17/.test(recalled(beside)) && host.daemonPid() === pid, beside.text.slice(-1500));
 }
 
 async function compaction() {
@@ -107,9 +105,8 @@ async function compaction() {
   check("what is in the window already is not recalled again", !/saffron-otter/.test(recalled(before)), recalled(before));
   await host.openclaw(["sessions", "compact", "agent:main:explicit:c1"]);
   const after = await turn("gateway", "c1", "Once more, what is the wifi password of the cabin?");
-  const own = after.first.messages.filter((m) => !textOf(m.content).startsWith("<hark-recall"));
   check("the session was compacted", /small talk/.test(after.text) && after.first.messages.length < before.first.messages.length + 2, after.text.slice(0, 3000));
-  check("the turn after a compaction recalls what was said before it", /saffron-otter-42/.test(recalled(after)) || own.some((m) => /saffron-otter-42/.test(textOf(m.content))), after.text.slice(-2500));
+  check("the turn after a compaction recalls what was said before it", /saffron-otter-42/.test(recalled(after)), after.text.slice(-2500));
 }
 
 async function subagent() {
@@ -197,7 +194,7 @@ async function commonPrefix() {
 function leftovers() {
   const bad = model.requests.map((r) => r.body).filter((r) => r.tools?.length).map((r, i) => ({ i, faults: faults(r) })).filter((r) => r.faults.length > 0);
   check(`all ${model.requests.length} requests are valid: recall last before the user, calls and results in pairs`, bad.length === 0, JSON.stringify(bad));
-  const logged = host.everythingLogged().split("\n").filter((l) => /degraded|quarantin/i.test(l));
+  const logged = host.everythingLogged().split("\n").filter((l) => /degraded to|quarantin|context engine \w+ failed/i.test(l));
   check("the host never gave Hark up", logged.length === 0, logged.join("\n"));
   const secret = fs.readdirSync(host.data, { recursive: true }).map((f) => path.join(host.data, f))
     .filter((f) => fs.statSync(f).isFile() && fs.readFileSync(f).includes("sk-scripted-secret"));

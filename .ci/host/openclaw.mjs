@@ -18,8 +18,8 @@ export class OpenClaw {
     this.config = path.join(this.state, "openclaw.json");
     this.log = path.join(dir, "openclaw.log");
     this.data = path.join(this.state, "hark"); // where the plugin keeps its data by default here
-    for (const sub of ["home", "state", "ws"]) fs.mkdirSync(path.join(dir, sub), { recursive: true });
-    fs.writeFileSync(path.join(dir, "ws", "shed.txt"), "The shed key hangs behind the blue door.\n");
+    for (const sub of ["home", "state", "ws-main", "ws-other"]) fs.mkdirSync(path.join(dir, sub), { recursive: true });
+    fs.writeFileSync(path.join(dir, "ws-main", "shed.txt"), "The shed key hangs behind the blue door.\n");
     this.env = {
       PATH: process.env.PATH, LANG: process.env.LANG ?? "C.UTF-8", TZ: "UTC",
       HOME: path.join(dir, "home"), OPENCLAW_STATE_DIR: this.state, OPENCLAW_CONFIG_PATH: this.config,
@@ -40,8 +40,8 @@ export class OpenClaw {
       logging: { file: this.log },
       cron: { enabled: false },
       agents: {
-        defaults: { workspace: path.join(this.dir, "ws"), model: { primary: "fake/scripted" }, skipBootstrap: true, skills: [] },
-        list: [{ id: "main", default: true }, { id: "other" }],
+        defaults: { model: { primary: "fake/scripted" }, skipBootstrap: true, skills: [] },
+        entries: { main: { workspace: path.join(this.dir, "ws-main") }, other: { workspace: path.join(this.dir, "ws-other") } },
       },
       tools: { toolSearch: false, allow: ["read", "memory_search", "memory_get", "sessions_spawn", "subagents"] },
       models: {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -216,7 +217,7 @@ func (d *doctor) socket() {
 
 // agents are those of OpenClaw's configuration, those that have a store and those that had a turn.
 func (d *doctor) agents() []string {
-	var ids []string
+	ids := slices.Collect(maps.Keys(d.host.Agents.Entries))
 	for _, agent := range d.host.Agents.List {
 		ids = append(ids, agent.ID)
 	}

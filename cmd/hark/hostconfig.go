@@ -19,7 +19,8 @@ type hostConfig struct {
 	exists bool
 
 	Agents struct {
-		List []struct {
+		Entries map[string]json.RawMessage `json:"entries"`
+		List    []struct {                 // as older files have them
 			ID string `json:"id"`
 		} `json:"list"`
 	} `json:"agents"`
