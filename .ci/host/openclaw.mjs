@@ -40,7 +40,8 @@ export class OpenClaw {
       logging: { file: this.log },
       cron: { enabled: false },
       agents: {
-        defaults: { model: { primary: "fake/scripted" }, skipBootstrap: true, skills: [] },
+        ownership: "explicit",
+        defaults: { systemAgent: { agentId: "main" }, model: { primary: "fake/scripted" }, skipBootstrap: true, skills: [] },
         entries: { main: { workspace: path.join(this.dir, "ws-main") }, other: { workspace: path.join(this.dir, "ws-other") } },
       },
       tools: { toolSearch: false, allow: ["read", "memory_search", "memory_get", "sessions_spawn", "subagents"] },

@@ -36,4 +36,12 @@ PATH="$cache/node-$node_version/node_modules/$node_package/bin:$PATH"
 export PATH
 install "openclaw-$openclaw_version" "openclaw@$openclaw_version"
 
-exec node "$here/main.mjs" --root "$root" --openclaw "$cache/openclaw-$openclaw_version/node_modules/openclaw/openclaw.mjs"
+# The engine against the host's own types.
+sdk="$cache/openclaw-$openclaw_version/node_modules/openclaw/dist/plugin-sdk"
+types=$(mktemp -d)
+trap 'rm -rf "$types"' EXIT
+echo "{\"extends\":\"$here/tsconfig.json\",\"compilerOptions\":{\"paths\":{\"openclaw/plugin-sdk/*\":[\"$sdk/*.d.ts\"]}},\"files\":[\"$here/contract.ts\"]}" > "$types/tsconfig.json"
+node "$root/plugin/node_modules/typescript/bin/tsc" --noEmit -p "$types/tsconfig.json"
+echo "the engine fits the types of openclaw@$openclaw_version"
+
+node "$here/main.mjs" --root "$root" --openclaw "$cache/openclaw-$openclaw_version/node_modules/openclaw/openclaw.mjs"

@@ -19,12 +19,13 @@ import { reconcile } from "./reconcile.ts";
 export const ENGINE_ID = "hark";
 
 /** What the instances of one registration have in common. */
-export interface Shared {
+export interface Shared<Compact = unknown> {
   readonly config: Config;
   readonly version: string;
   readonly client: Client;
   readonly functions: host.HostFunctions;
-  readonly compact: (params: never) => Promise<unknown>;
+  /** The host's own compaction, which it recognises by identity. */
+  readonly compact: Compact;
   readonly log: host.Logger;
   readonly ledger: Ledger;
   /** The last system prompt addition of a session with the memory text it was made from. */
@@ -35,7 +36,7 @@ export interface Shared {
 
 const unchanged = { changed: false, bytesFreed: 0, rewrittenEntries: 0 } as const;
 
-export function createEngine(shared: Shared, ctx: host.FactoryContext) {
+export function createEngine<Compact>(shared: Shared<Compact>, ctx: host.FactoryContext) {
   const { config, client, functions, log, ledger } = shared;
   const turn = new AbortController(); // ends with the instance: work for a prompt nobody waits for
 
