@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,8 +76,10 @@ func (ask question[Q, A]) ask(ctx context.Context, a *app, q Q) (A, error) {
 func (ask question[Q, A]) method(a *app, m *memory) wire.Method {
 	return func(ctx context.Context, body json.RawMessage) (any, error) {
 		var q Q
-		if err := json.Unmarshal(body, &q); err != nil {
-			return nil, &wire.Error{Code: wire.CodeBadRequest, Message: "the body is not what " + ask.name + " takes"}
+		dec := json.NewDecoder(bytes.NewReader(body))
+		dec.DisallowUnknownFields() // a misspelt condition must not make forget forget more
+		if err := dec.Decode(&q); err != nil {
+			return nil, &wire.Error{Code: wire.CodeBadRequest, Message: "the body is not what " + ask.name + " takes: " + err.Error()}
 		}
 		return ask.answer(ctx, a, m, q)
 	}
@@ -115,8 +118,8 @@ type found struct {
 // foundHit is a hit with what a reader is shown of it.
 type foundHit struct {
 	searchHit
-	Why     []string      `json:"why"`
-	Matched []recall.Span `json:"matched"` // byte ranges of the text
+	Why     []string `json:"why"`
+	Matched [][2]int `json:"matched"` // half-open byte ranges of the text
 }
 
 func searching() question[searchQuery, found] {
@@ -138,10 +141,14 @@ func searching() question[searchQuery, found] {
 		}
 		out := found{Hits: []foundHit{}, TookMS: millis(time.Since(start))}
 		for _, h := range res.Hits {
-			out.Hits = append(out.Hits, foundHit{searchHit{
+			hit := foundHit{searchHit: searchHit{
 				ID: h.Message.ID, Score: h.Score, Lexical: h.Lexical, Dense: h.Dense, Session: h.Message.Session,
 				Role: h.Message.Role, Sender: h.Message.Sender, Time: h.Message.Time, Text: h.Message.Text,
-			}, h.Why, h.Matched})
+			}, Why: h.Why, Matched: [][2]int{}}
+			for _, span := range h.Matched {
+				hit.Matched = append(hit.Matched, [2]int{span.Start, span.End})
+			}
+			out.Hits = append(out.Hits, hit)
 		}
 		if !res.Trace.Dense.Ran {
 			out.Words = res.Trace.Dense.Reason
@@ -155,10 +162,14 @@ func searching() question[searchQuery, found] {
 
 // hit is the search's own form of a hit.
 func (h foundHit) hit() recall.Hit {
-	return recall.Hit{
+	out := recall.Hit{
 		Message: index.Message{ID: h.ID, Session: h.Session, Role: h.Role, Sender: h.Sender, Time: h.Time, Text: h.Text},
-		Score:   h.Score, Lexical: h.Lexical, Dense: h.Dense, Why: h.Why, Matched: h.Matched,
+		Score:   h.Score, Lexical: h.Lexical, Dense: h.Dense, Why: h.Why,
 	}
+	for _, span := range h.Matched {
+		out.Matched = append(out.Matched, recall.Span{Start: span[0], End: span[1]})
+	}
+	return out
 }
 
 func describing() question[nothing, statusJSON] {
@@ -176,53 +187,64 @@ func describing() question[nothing, statusJSON] {
 	}}
 }
 
-func checking() question[nothing, index.Report] {
-	return question[nothing, index.Report]{"check", func(ctx context.Context, _ *app, m *memory, _ nothing) (index.Report, error) {
+func checking() question[nothing, checked] {
+	return question[nothing, checked]{"check", func(ctx context.Context, _ *app, m *memory, _ nothing) (checked, error) {
 		r, err := m.store.Check(ctx)
 		if err != nil {
-			return r, fmt.Errorf("check the store: %w", err)
+			return checked{}, fmt.Errorf("check the store: %w", err)
 		}
-		return r, nil
+		return checked{r.OK(), r.Rows, r.Recallable, r.Words, r.Vectors, r.Problems, append([]string{}, r.Differences...)}, nil
 	}}
 }
 
-func listing() question[nothing, []index.SessionInfo] {
-	return question[nothing, []index.SessionInfo]{"sessions", func(ctx context.Context, _ *app, m *memory, _ nothing) ([]index.SessionInfo, error) {
+func listing() question[nothing, sessionList] {
+	return question[nothing, sessionList]{"sessions", func(ctx context.Context, _ *app, m *memory, _ nothing) (sessionList, error) {
+		out := sessionList{Sessions: []sessionLine{}}
 		list, err := m.store.Sessions(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list sessions: %w", err)
+			return out, fmt.Errorf("list sessions: %w", err)
 		}
-		return list, nil
+		for _, s := range list {
+			out.Sessions = append(out.Sessions, sessionLine{s.Session, s.Messages, s.First, s.Last})
+		}
+		return out, nil
 	}}
 }
 
-// forgetQuery says what is to be forgotten. IDs that are not stored are an error, and nothing is
-// forgotten then.
+// forgetQuery says what is to be forgotten: what meets every condition that is set. An id that is
+// not stored is an error, and nothing is forgotten then.
 type forgetQuery struct {
-	index.Selection
-	IDs []string
+	Session string    `json:"session,omitempty"` // whole key
+	Before  time.Time `json:"before,omitzero"`
+	IDs     []string  `json:"ids,omitempty"`
+	All     bool      `json:"all,omitempty"` // everything; the others have to be empty
 }
 
-func forgetting() question[forgetQuery, int] {
-	return question[forgetQuery, int]{"forget", func(ctx context.Context, _ *app, m *memory, q forgetQuery) (int, error) {
+type forgotten struct {
+	Forgotten int `json:"forgotten"`
+}
+
+func forgetting() question[forgetQuery, forgotten] {
+	return question[forgetQuery, forgotten]{"forget", func(ctx context.Context, _ *app, m *memory, q forgetQuery) (forgotten, error) {
+		sel := index.Selection{Session: q.Session, Before: q.Before, All: q.All}
 		if len(q.IDs) > 0 {
 			rows, err := m.store.Find(ctx, q.IDs...)
 			if err != nil {
-				return 0, fmt.Errorf("find the messages: %w", err)
+				return forgotten{}, fmt.Errorf("find the messages: %w", err)
 			}
 			for _, r := range rows {
-				q.Seqs = append(q.Seqs, r.Seq)
+				sel.Seqs = append(sel.Seqs, r.Seq)
 			}
 			if len(rows) < len(q.IDs) {
-				return 0, &wire.Error{Code: wire.CodeBadRequest,
+				return forgotten{}, &wire.Error{Code: wire.CodeBadRequest,
 					Message: fmt.Sprintf("only %d of the %d ids are stored; \"hark search --json\" shows ids", len(rows), len(q.IDs))}
 			}
 		}
-		n, err := m.store.Forget(ctx, q.Selection)
+		n, err := m.store.Forget(ctx, sel)
 		if err != nil {
-			return 0, fmt.Errorf("forget: %w", err)
+			return forgotten{}, fmt.Errorf("forget: %w", err)
 		}
-		return n, nil
+		return forgotten{n}, nil
 	}}
 }
 

@@ -4,6 +4,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// checked is the result of a check.
+type checked struct {
+	OK          bool     `json:"ok"`
+	Rows        int      `json:"rows"`
+	Recallable  int      `json:"recallable"`
+	Words       int      `json:"words"`   // messages in the index of words
+	Vectors     int      `json:"vectors"` // messages with vectors
+	Problems    int      `json:"problems"`
+	Differences []string `json:"differences"` // the first of the problems
+}
+
 func newCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
@@ -18,14 +29,7 @@ the store for writing (any import) repairs the indexes from the rows.`,
 				return err
 			}
 			if a.json {
-				differences := r.Differences
-				if differences == nil {
-					differences = []string{}
-				}
-				if err := a.printJSON(map[string]any{
-					"ok": r.OK(), "rows": r.Rows, "recallable": r.Recallable, "words": r.Words, "vectors": r.Vectors,
-					"problems": r.Problems, "differences": differences,
-				}); err != nil {
+				if err := a.printJSON(r); err != nil {
 					return err
 				}
 			} else {
@@ -36,13 +40,13 @@ the store for writing (any import) repairs the indexes from the rows.`,
 				if more := r.Problems - len(r.Differences); more > 0 {
 					a.printf("  and %d more\n", more)
 				}
-				if r.OK() {
+				if r.OK {
 					a.printf("%s rows and indexes agree\n", a.term.green("ok:"))
 				} else {
 					a.printf("%s %d differences\n", a.term.red("failed:"), r.Problems)
 				}
 			}
-			if !r.OK() {
+			if !r.OK {
 				return errReported
 			}
 			return nil

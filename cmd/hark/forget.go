@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hark/engine/history"
-	"hark/index"
 )
 
 func newForget(a *app) *cobra.Command {
@@ -33,14 +32,14 @@ combined; then only what meets both goes.`,
 			if !yes && !a.confirm(what) {
 				return fmt.Errorf("nothing was removed; confirm with --yes")
 			}
-			n, err := forgetting().ask(ctx, a, forgetQuery{sel, ids})
+			n, err := forgetting().ask(ctx, a, sel)
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return a.printJSON(map[string]int{"forgotten": n})
+				return a.printJSON(n)
 			}
-			a.printf("forgot %d messages\n", n)
+			a.printf("forgot %d messages\n", n.Forgotten)
 			return nil
 		},
 	}
@@ -53,8 +52,8 @@ combined; then only what meets both goes.`,
 }
 
 // selection turns the flags into what is to be removed, and into words for the question.
-func (a *app) selection(session, before string, ids []string, all bool) (index.Selection, string, error) {
-	var sel index.Selection
+func (a *app) selection(session, before string, ids []string, all bool) (forgetQuery, string, error) {
+	sel := forgetQuery{IDs: ids}
 	var parts []string
 	if session != "" {
 		sel.Session = history.KeyFor(a.set.Agent, session)

@@ -368,14 +368,11 @@ func (p *player) check(t *testing.T) int {
 	if err := p.client.Status(t.Context(), "main", &status); err != nil {
 		t.Fatal(err)
 	}
-	var report struct {
-		Rows, Words, Problems int
-		Differences           []string
-	}
+	var report checked
 	if err := p.client.Call(t.Context(), "main", "check", nothing{}, &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Problems != 0 || len(status.Status.Errors) != 0 || status.Status.Messages == 0 {
+	if !report.OK || len(status.Status.Errors) != 0 || status.Status.Messages == 0 {
 		t.Errorf("after the recording: %+v, %+v", status, report)
 	}
 	return status.Status.Messages

@@ -14,6 +14,10 @@ type sessionLine struct {
 	Last     time.Time `json:"last"`
 }
 
+type sessionList struct {
+	Sessions []sessionLine `json:"sessions"`
+}
+
 func newSessions(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sessions",
@@ -25,14 +29,10 @@ func newSessions(a *app) *cobra.Command {
 				return err
 			}
 			if a.json {
-				out := make([]sessionLine, 0, len(list))
-				for _, s := range list {
-					out = append(out, sessionLine{s.Session, s.Messages, s.First, s.Last})
-				}
-				return a.printJSON(map[string]any{"sessions": out})
+				return a.printJSON(list)
 			}
 			t := table{header: []string{"messages", "first", "last", "session"}, right: map[int]bool{0: true}}
-			for _, s := range list {
+			for _, s := range list.Sessions {
 				t.add(fmt.Sprint(s.Messages), a.when(s.First), a.when(s.Last), clean(shortKey(a.set.Agent, s.Session)))
 			}
 			t.print(a.out, a.term, "")
