@@ -3,198 +3,270 @@ package eval
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
+	"sort"
 	"strconv"
+	"sync"
 	"time"
 
-	"hark/embed"
-	"hark/index"
-	"hark/index/terms"
-	"hark/recall"
+	"golang.org/x/sync/errgroup"
 )
 
-// Ranking is what a search returned for one query: document ids, best first.
+// Options are the tunables of Run; nil and zero fields mean the defaults.
+type Options struct {
+	// Pooled puts all conversations into one store, as sessions of one agent.
+	Pooled bool
+	// Foreign is how many questions are also put to another conversation, where they have no
+	// answer, in sets with several conversations: 0 means 100, negative none.
+	Foreign int
+	// Dir is where the temporary stores go; "" means the system's folder for such.
+	Dir string
+	// Parallel is how many queries are asked at a time; 0 means one a processor.
+	Parallel int
+	// Progress is told how many of all queries are answered; nil where nobody looks.
+	Progress func(done, of int)
+}
+
+// Foreign is the category of questions put to a conversation that does not answer them.
+const Foreign = "wrong conversation"
+
+// Result is what a run found out.
+type Result struct {
+	Set      *Set
+	Spec     Spec
+	Pooled   bool
+	Outcomes []Outcome // in the order of the set's queries, those to wrong conversations last
+	Rankings []Ranking // of the same
+	Timing   Timing
+}
+
+// Ranking is the ranking of one query, best first.
 type Ranking struct {
-	Query Query
-	Docs  []string
-	Took  time.Duration
+	Query  string
+	Docs   []string
+	Scores []float64
 }
 
-// Run puts every conversation of a set into a store of its own under dir and searches it for the
-// conversation's queries, k hits each. emb may be nil for words only. The rankings are in the
-// order of the set's queries.
-func Run(ctx context.Context, set *Set, dir string, emb embed.Embedder, k int) ([]Ranking, error) {
-	var convs []string
-	docs := map[string][]Doc{}
-	for _, d := range set.Docs {
-		if docs[d.Conv] == nil {
-			convs = append(convs, d.Conv)
-		}
-		docs[d.Conv] = append(docs[d.Conv], d)
+// Timing is how long things took. It differs from run to run and is kept out of the report.
+type Timing struct {
+	Documents int           `json:"documents"`
+	Ingest    time.Duration `json:"ingestNs"` // of all documents, vectors and index included; summed over stores
+	Rank      []float64     `json:"rankMs"`   // of every query, ascending
+	Assemble  []float64     `json:"assembleMs"`
+	Bytes     int64         `json:"bytes"` // of the stores on disk
+	Stores    int           `json:"stores"`
+	Parallel  int           `json:"parallel"`
+	Wall      time.Duration `json:"wallNs"`
+}
+
+// job is one store and the queries put to it.
+type job struct {
+	docs    []Doc
+	queries []int // of run.queries
+}
+
+// run is one evaluation under way.
+type run struct {
+	set     *Set
+	spec    Spec
+	opts    Options
+	dir     string
+	queries []Query
+	res     *Result
+
+	mu   sync.Mutex // what follows, and res.Timing
+	done int
+}
+
+// Run evaluates a system on a set. The stores are temporary and gone when it returns. A document
+// that does not belong to the query's conversation ends it with an error.
+func Run(ctx context.Context, set *Set, spec Spec, o Options) (*Result, error) {
+	started := time.Now()
+	if o.Parallel <= 0 {
+		o.Parallel = runtime.GOMAXPROCS(0)
 	}
-	results := map[string]Ranking{}
-	for i, conv := range convs {
-		if err := runConv(ctx, set, docs[conv], filepath.Join(dir, strconv.Itoa(i)), emb, k, results); err != nil {
-			return nil, fmt.Errorf("conversation %s: %w", conv, err)
+	dir, err := os.MkdirTemp(o.Dir, "hark-eval-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the stores: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // temporary: the system would remove it too
+	r := &run{set: set, spec: spec, opts: o, dir: dir, res: &Result{Set: set, Spec: spec, Pooled: o.Pooled}}
+	jobs := r.plan()
+	r.res.Outcomes = make([]Outcome, len(r.queries))
+	r.res.Rankings = make([]Ranking, len(r.queries))
+	g, gctx := errgroup.WithContext(ctx)
+	slots := make(chan struct{}, o.Parallel) // of goroutines that ask
+	stores := make(chan struct{}, o.Parallel)
+	for i, j := range jobs {
+		stores <- struct{}{}
+		if gctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			defer func() { <-stores }()
+			if err := r.store(gctx, i, j, slots); err != nil {
+				return fmt.Errorf("conversation %s: %w", j.docs[0].Conv, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t := &r.res.Timing
+	sort.Float64s(t.Rank)
+	sort.Float64s(t.Assemble)
+	t.Stores, t.Parallel, t.Wall = len(jobs), o.Parallel, time.Since(started)
+	return r.res, nil
+}
+
+// plan lists the queries and deals documents and queries out to stores, large ones first.
+func (r *run) plan() []job {
+	for _, q := range r.set.Queries {
+		if !r.set.Unusable[q.ID] {
+			r.queries = append(r.queries, q)
 		}
 	}
-	out := make([]Ranking, 0, len(set.Queries))
-	for _, q := range set.Queries {
-		r, ok := results[q.ID]
+	if !r.opts.Pooled {
+		r.queries = append(r.queries, r.foreign()...)
+	}
+	if r.opts.Pooled {
+		j := job{docs: r.set.Docs}
+		for i := range r.queries {
+			j.queries = append(j.queries, i)
+		}
+		return []job{j}
+	}
+	at := map[string]int{}
+	var jobs []job
+	for _, d := range r.set.Docs {
+		i, ok := at[d.Conv]
 		if !ok {
-			return nil, fmt.Errorf("query %s asks a conversation that is not in the set: %s", q.ID, q.Conv)
+			i = len(jobs)
+			at[d.Conv] = i
+			jobs = append(jobs, job{})
 		}
-		out = append(out, r)
+		jobs[i].docs = append(jobs[i].docs, d)
 	}
-	return out, nil
+	for i, q := range r.queries {
+		j := at[q.Conv]
+		jobs[j].queries = append(jobs[j].queries, i)
+	}
+	sort.SliceStable(jobs, func(a, b int) bool { return len(jobs[a].docs) > len(jobs[b].docs) })
+	return jobs
 }
 
-func runConv(ctx context.Context, set *Set, docs []Doc, dir string, emb embed.Embedder, k int, results map[string]Ranking) (err error) {
-	store, err := index.Open(ctx, dir, nil)
+// foreign picks questions with evidence, evenly over the set, and puts each to the next
+// conversation. Sets in which conversations are copies of each other's documents have none.
+func (r *run) foreign() []Query {
+	n := r.opts.Foreign
+	if n == 0 {
+		n = 100
+	}
+	convs := r.set.conversations()
+	if n < 0 || len(convs) < 2 || r.set.Format == LongMemEval {
+		return nil
+	}
+	next := map[string]string{}
+	for i, c := range convs {
+		next[c] = convs[(i+1)%len(convs)]
+	}
+	var asked []Query
+	for _, q := range r.queries {
+		if !r.set.negative(q) {
+			asked = append(asked, q)
+		}
+	}
+	n = min(n, len(asked))
+	out := make([]Query, 0, n)
+	for i := range n {
+		q := asked[i*len(asked)/n]
+		out = append(out, Query{ID: "foreign-" + q.ID, Conv: next[q.Conv], Text: q.Text, Cat: Foreign, Date: q.Date, Abstain: true})
+	}
+	return out
+}
+
+// store fills a store, puts its queries and removes it.
+func (r *run) store(ctx context.Context, n int, j job, slots chan struct{}) (err error) {
+	dir := filepath.Join(r.dir, strconv.Itoa(n))
+	started := time.Now()
+	opts := r.spec.Engine
+	lib, err := build(ctx, dir, j.docs, r.set.history, r.spec.Embedder, &opts)
+	if err != nil {
+		return fmt.Errorf("fill the store: %w", err)
+	}
+	took := time.Since(started)
+	defer func() {
+		cerr := lib.Store.Close()
+		if rerr := os.RemoveAll(dir); cerr == nil {
+			cerr = rerr
+		}
+		if err == nil {
+			err = cerr
+		}
+	}()
+	status, err := lib.Store.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	r.mu.Lock()
+	r.res.Timing.Documents += len(lib.rows)
+	r.res.Timing.Ingest += took
+	for _, name := range sortedKeys(status.Bytes) {
+		r.res.Timing.Bytes += status.Bytes[name]
+	}
+	r.mu.Unlock()
+	g, ctx := errgroup.WithContext(ctx)
+	lanes := min(r.opts.Parallel, 1+len(j.queries)/32)
+	for lane := range lanes {
+		g.Go(func() error { return r.lane(ctx, lib, j.queries, lane, lanes, slots) })
+	}
+	return g.Wait()
+}
+
+// lane puts every lanes-th query of a store, with a system of its own.
+func (r *run) lane(ctx context.Context, lib *Library, queries []int, lane, lanes int, slots chan struct{}) (err error) {
+	sys, end, err := r.spec.build(lib)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if cerr := store.Close(); err == nil {
-			err = cerr
+		if eerr := end(); err == nil {
+			err = eerr
 		}
 	}()
-	ids, last, err := fill(ctx, store, docs)
-	if err != nil {
-		return err
+	a := &asking{set: r.set, lib: lib, sys: sys, depth: rankDepth, budget: Budgets()}
+	if r.set.Format == LongMemEval {
+		a.depth = 4 * rankDepth // half of the turns and more are the assistant's
 	}
-	if emb != nil {
-		if err := embedAll(ctx, store, emb); err != nil {
-			return err
+	for i := lane; i < len(queries); i += lanes {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-	}
-	search := recall.NewSearcher(store, emb, nil, nil)
-	for _, q := range set.Queries {
-		if q.Conv != docs[0].Conv {
-			continue
-		}
-		now := last
-		if t, ok := parseDate(q.Date); ok {
-			now = t
-		}
-		start := time.Now()
-		res, err := search.Search(ctx, recall.Request{Question: recall.Question{Text: q.Text}, Filter: index.Filter{AllScopes: true}, Now: now, K: k})
+		n := queries[i]
+		o, docs, scores, t, err := a.ask(ctx, r.queries[n])
+		<-slots
 		if err != nil {
-			return fmt.Errorf("search for %s: %w", q.ID, err)
+			return fmt.Errorf("query %s: %w", r.queries[n].ID, err)
 		}
-		r := Ranking{Query: q, Took: time.Since(start)}
-		for _, h := range res.Hits {
-			r.Docs = append(r.Docs, ids[h.Message.Seq])
+		r.res.Outcomes[n] = o
+		r.res.Rankings[n] = Ranking{r.queries[n].ID, docs[:min(len(docs), rankDepth)], scores[:min(len(docs), rankDepth)]}
+		r.mu.Lock()
+		r.res.Timing.Rank = append(r.res.Timing.Rank, float64(t.Rank.Microseconds())/1000)
+		r.res.Timing.Assemble = append(r.res.Timing.Assemble, float64(t.Assemble.Microseconds())/1000)
+		r.done++
+		done := r.done
+		r.mu.Unlock()
+		if r.opts.Progress != nil {
+			r.opts.Progress(done, len(r.queries))
 		}
-		results[q.ID] = r
 	}
 	return nil
-}
-
-// fill stores the turns of a conversation, and returns their ids by row and the last turn's time.
-func fill(ctx context.Context, store *index.Store, docs []Doc) (ids map[int64]string, last time.Time, err error) {
-	ids = map[int64]string{}
-	batch := index.Batch{}
-	flush := func() error {
-		done, err := store.Append(ctx, batch)
-		if err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-		for i, seq := range done.Seqs {
-			ids[seq] = batch.Messages[i].Keys[0][len("doc:"):]
-		}
-		batch.Messages = nil
-		return nil
-	}
-	for _, d := range docs {
-		at, ok := parseDate(d.Date)
-		if ok {
-			at = at.Add(time.Duration(d.Idx) * time.Second)
-		} else {
-			at = time.Date(2000, 1, 1, 0, 0, len(ids)+len(batch.Messages), 0, time.UTC) // the set has no times: the order counts
-		}
-		last = at
-		role := "user"
-		if d.Spk == "assistant" {
-			role = "assistant"
-		}
-		batch.Messages = append(batch.Messages, index.Message{
-			Keys: []string{"doc:" + d.ID}, Session: d.Conv + "/" + d.Sess, SessionID: d.Sess, Scope: "owner",
-			Kind: index.Said, Role: role, Sender: d.Spk, Time: at, Text: d.Text, Caption: d.Extra,
-		})
-		if len(batch.Messages) == 500 {
-			if err := flush(); err != nil {
-				return nil, last, err
-			}
-		}
-	}
-	return ids, last, flush()
-}
-
-// embedAll gives every message its vectors: the whole text, and its passages where there are several.
-func embedAll(ctx context.Context, store *index.Store, emb embed.Embedder) error {
-	model := emb.Model()
-	space := index.Space{ID: model.String(), Dim: model.Dim}
-	if err := store.UseSpace(ctx, space); err != nil {
-		return err
-	}
-	for {
-		rows, err := store.Pending(ctx, space, 500)
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		var texts []string
-		var vectors []index.Vector
-		for _, m := range rows {
-			texts, vectors = append(texts, m.Text), append(vectors, index.Vector{Seq: m.Seq})
-			if parts := terms.Passages(m.Text); len(parts) > 1 {
-				for i, p := range parts {
-					texts, vectors = append(texts, p), append(vectors, index.Vector{Seq: m.Seq, Part: i + 1})
-				}
-			}
-		}
-		vs, err := emb.Embed(ctx, embed.Passage, texts)
-		if err != nil {
-			return fmt.Errorf("embed: %w", err)
-		}
-		for i, v := range vs {
-			vectors[i].V = v
-		}
-		if err := store.SetVectors(ctx, space, vectors); err != nil {
-			return fmt.Errorf("store vectors: %w", err)
-		}
-	}
-}
-
-// parseDate reads the ways in which sets write dates.
-func parseDate(s string) (time.Time, bool) {
-	for _, layout := range []string{"3:04 pm on 2 January, 2006", time.RFC3339, "2006-01-02 15:04:05", time.DateOnly, "January-2-2006", "2006/01/02 (Mon) 15:04"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// Recall is the share of a query's relevant documents among the first k of its ranking, averaged
-// over the queries that have any (micro average), and the number of those queries.
-func Recall(set *Set, rankings []Ranking, k int) (share float64, queries int) {
-	for _, r := range rankings {
-		gold := set.Qrels[r.Query.ID]
-		if len(gold) == 0 {
-			continue
-		}
-		found := 0
-		for _, d := range r.Docs[:min(k, len(r.Docs))] {
-			if gold[d] {
-				found++
-			}
-		}
-		share += float64(found) / float64(len(gold))
-		queries++
-	}
-	if queries > 0 {
-		share /= float64(queries)
-	}
-	return share, queries
 }
