@@ -188,6 +188,7 @@ async function commonPrefix() {
     while (a[at] === b?.[at]) at++;
     return `request ${r.n}, message ${r.differs}: …${a.slice(Math.max(0, at - 80), at + 120)}\n         now: …${b?.slice(Math.max(0, at - 80), at + 120)}`;
   }).join("\n         "));
+  check("the tools stay the same", rows.every((r) => r.tools));
   check("recall took part in that session", rows.filter((r) => r.recall).length >= 3, `${rows.filter((r) => r.recall).length} of ${rows.length}`);
 }
 

@@ -37,16 +37,17 @@ export function faults(request) {
 }
 
 /**
- * How far a request is the same as the one before it, in bytes of its messages as they are sent, and
+ * How far a request is the same as the one before it, in bytes of its tools and messages as they are sent, and
  * whether everything that stood before the earlier one's recall (or live user message) is.
  */
 export function prefix(before, now) {
-  const bytes = (request) => Buffer.from(request.messages.map((m) => JSON.stringify(m)).join("\n"));
+  const bytes = (request) => Buffer.from([request.tools, ...request.messages].map((m) => JSON.stringify(m)).join("\n"));
   const a = bytes(before);
   const b = bytes(now);
   let same = 0;
   while (same < a.length && same < b.length && a[same] === b[same]) same++;
   const guarded = recallOf(before)?.at ?? liveUser(before.messages);
+  const tools = JSON.stringify(before.tools) === JSON.stringify(now.tools);
   const differs = before.messages.slice(0, guarded).findIndex((m, i) => JSON.stringify(m) !== JSON.stringify(now.messages[i]));
-  return { before: a.length, now: b.length, same, guarded, differs };
+  return { before: a.length, now: b.length, same, guarded, differs, tools };
 }

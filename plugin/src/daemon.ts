@@ -53,6 +53,7 @@ export class Daemon {
   private readonly deps: DaemonDeps;
   private readonly wait: Patience;
   private endpoint: Endpoint | undefined;
+  private lost: Endpoint | undefined; // the last one that went away
   private finding: Promise<Endpoint> | undefined;
   private refusal: { readonly error: Error; readonly until: number } | undefined;
   private silence: { readonly since: number; until: number } | undefined;
@@ -79,6 +80,7 @@ export class Daemon {
           return answer;
         } catch (error) {
           if (!isGone(error)) throw error;
+          this.lost = to;
           if (this.endpoint === to) this.endpoint = undefined;
           if (again) throw error;
         }
@@ -113,18 +115,23 @@ export class Daemon {
     return this.finding;
   }
 
+  /**
+   * Takes the daemon that daemon.json names at its word, because a call finds out anyway; one that was
+   * just lost, or whose port may be somebody else's by now, has to say hello first.
+   */
   private async connect(): Promise<Endpoint> {
     const found = await readEndpoint(this.deps.config.dataDir);
-    if (found) {
+    if (!found) return await this.start();
+    if (found.socket === undefined || same(found, this.lost)) {
       const answers = await this.hello(found);
-      if (answers === "yes") return this.compared ? found : await this.compare(found);
+      if (answers === "no") return await this.start();
       if (answers === "silent") {
         this.endpoint = found;
         this.hush();
         throw this.silent(found);
       }
     }
-    return await this.start();
+    return this.compared ? found : await this.compare(found);
   }
 
   /** Says hello; "silent" is a daemon that takes the connection and does not answer. */
@@ -153,12 +160,13 @@ export class Daemon {
    * slow keeps being used; one that is silent is not waited for again for a while.
    */
   private watch(ms: number): { verdict(): void; end(): void } {
-    let asked = 0;
+    let looks = 0;
     let answered = false;
+    let ticking: NodeJS.Timeout | undefined;
     const timer = setTimeout(() => {
       const to = this.endpoint;
       if (!to) return;
-      asked = performance.now();
+      ticking = setInterval(() => looks++, this.wait.hello / 5);
       void this.hello(to, this.wait.hello * 4).then(
         (answer) => (answered = answer !== "silent"),
         () => (answered = true),
@@ -166,10 +174,13 @@ export class Daemon {
     }, Math.max(0, ms - this.wait.hello));
     return {
       verdict: () => {
-        // Too short a look says nothing: then this process was busy, not the daemon.
-        if (asked > 0 && !answered && performance.now() - asked >= this.wait.hello * 0.8) this.hush();
+        // Where fewer looks fit in, this process was busy, not the daemon.
+        if (looks >= 3 && !answered) this.hush();
       },
-      end: () => clearTimeout(timer),
+      end: () => {
+        clearTimeout(timer);
+        clearInterval(ticking);
+      },
     };
   }
 
@@ -288,6 +299,10 @@ export class Daemon {
     const settings = Object.entries(config.settings).sort(([a], [b]) => (a < b ? -1 : 1));
     return createHash("sha256").update(JSON.stringify([version, size, config.idleExit, settings])).digest("hex");
   }
+}
+
+function same(a: Endpoint, b: Endpoint | undefined): boolean {
+  return b !== undefined && a.pid === b.pid && a.socket === b.socket && a.port === b.port;
 }
 
 /** Opens the daemon's output, for appending; what is over a megabyte is started anew. */

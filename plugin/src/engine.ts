@@ -18,6 +18,9 @@ import { reconcile } from "./reconcile.ts";
 
 export const ENGINE_ID = "hark";
 
+/** The least that storing one page of older messages is given, whatever the option says. */
+const LEAST_PAGE_MS = 500;
+
 /** What the instances of one registration have in common. */
 export interface Shared<Compact = unknown> {
   readonly config: Config;
@@ -42,6 +45,7 @@ export function createEngine<Compact>(shared: Shared<Compact>, ctx: host.Factory
 
   /** Logs why a call was not served; the message never holds conversation text. */
   const degraded = (what: string, error: unknown): void => {
+    if (turn.signal.aborted && error === turn.signal.reason) return; // nobody waits any more
     log.warn(`hark: ${what}: ${error instanceof Error ? error.message : String(error)}`);
   };
 
@@ -54,7 +58,7 @@ export function createEngine<Compact>(shared: Shared<Compact>, ctx: host.Factory
         await client.call(agent, "bootstrap", outgoing(p), config.deadlineMs, turn.signal);
         return { bootstrapped: true, importedMessages: 0 };
       }
-      const limits = { ms: config.catchUpMs, callMs: Math.max(config.deadlineMs, config.catchUpMs) };
+      const limits = { ms: Math.max(config.catchUpMs, LEAST_PAGE_MS), askMs: config.deadlineMs };
       const done = await reconcile(functions, client, { agent, key, id: p.sessionId }, outgoing(p), limits, turn.signal);
       if (done.pending) log.info(`hark: stored ${done.imported} earlier messages of a session so far: ${done.pending}`);
       return { bootstrapped: true, importedMessages: done.imported, ...(done.pending ? { reason: done.pending } : {}) };
@@ -151,7 +155,7 @@ export function createEngine<Compact>(shared: Shared<Compact>, ctx: host.Factory
       };
     } catch (error) {
       degraded("the turn goes on without recall", error);
-      ledger.failed(agentOf(p, ctx), messageOf(error));
+      if (!turn.signal.aborted) ledger.failed(agentOf(p, ctx), messageOf(error));
       // The addition of the session's last turn holds the same memory text; repeating it keeps the
       // model's prompt cache valid over a turn without Hark.
       const last = shared.additions.get(place);

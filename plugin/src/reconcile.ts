@@ -8,11 +8,15 @@
  */
 
 import type { Client } from "./client.ts";
+import { HarkError } from "./endpoint.ts";
 import type { HostFunctions, TranscriptEntry } from "./host.ts";
 
-const PAGE_MESSAGES = 500;
-const PAGE_BYTES = 4 * 1024 * 1024;
+const PAGE_MESSAGES = 200;
+const PAGE_BYTES = 2 * 1024 * 1024;
+const LEAST = 250; // milliseconds, for a page that was begun
 const HOST_MOST_BYTES = 64 * 1024 * 1024;
+
+const OVER = "the time for catching up was over; the next turn goes on";
 
 export interface Session {
   readonly agent: string;
@@ -28,24 +32,26 @@ export interface CaughtUp {
 
 /**
  * Sends what the daemon has not seen of a session. `params` is the bootstrap call's own, which goes
- * along with every page, and once without a page when there is nothing new. `ms` bounds the whole;
- * a page that was begun is finished within `callMs`.
+ * along with every page, and once without a page when there is nothing new. `ms` bounds the whole, but
+ * one page always gets all of it, so that every turn gets further; `askMs` bounds asking where to begin.
  */
 export async function reconcile(
   host: HostFunctions,
   client: Client,
   session: Session,
   params: object,
-  limits: { ms: number; callMs: number },
+  limits: { ms: number; askMs: number },
   signal?: AbortSignal,
 ): Promise<CaughtUp> {
   const until = performance.now() + limits.ms;
-  const post = (extra: object): Promise<unknown> =>
-    client.call(session.agent, "bootstrap", { ...params, ...extra }, limits.callMs, signal);
-
-  let cursor = await client.cursor(session.agent, session, limits.callMs, signal);
-  let imported = 0;
   let posted = false;
+  const post = async (extra: object): Promise<unknown> => {
+    const ms = posted ? Math.max(LEAST, until - performance.now()) : limits.ms;
+    return await client.call(session.agent, "bootstrap", { ...params, ...extra }, ms, signal);
+  };
+
+  let cursor = await client.cursor(session.agent, session, limits.askMs, signal);
+  let imported = 0;
   let pending: string | undefined;
   let bytes = PAGE_BYTES;
   for (let resets = 0; ; ) {
@@ -59,7 +65,13 @@ export async function reconcile(
       break;
     }
     if (read.entries.length > 0) {
-      imported += importedBy(await post({ history: read.entries.map(outgoingEntry), cursor: read.cursor }));
+      try {
+        imported += importedBy(await post({ history: read.entries.map(outgoingEntry), cursor: read.cursor }));
+      } catch (error) {
+        if (!posted || !(error instanceof HarkError) || error.code !== "deadline") throw error;
+        pending = OVER;
+        break;
+      }
       posted = true;
       cursor = read.cursor;
       bytes = PAGE_BYTES;
@@ -74,7 +86,7 @@ export async function reconcile(
       bytes = Math.min(HOST_MOST_BYTES, read.requiredBytes + 1024);
     }
     if (performance.now() >= until) {
-      pending = "the time for catching up was over; the next turn goes on";
+      pending = OVER;
       break;
     }
   }

@@ -44,7 +44,7 @@ test("assemble returns the host's own objects and the recall last", async (t) =>
   assert.equal(sent.body.prompt, "what is my dog called?");
   assert.equal(sent.body.memoryPrompt, "## Memory Recall");
   assert.equal(sent.headers["hark-protocol"], "1");
-  assert.ok(Number(sent.headers["hark-deadline-ms"]) <= 400);
+  assert.ok(Number(sent.headers["hark-deadline-ms"]) <= 20_000);
 });
 
 test("the memory section is asked for with the host's own values", async (t) => {

@@ -10,7 +10,11 @@ import type { HostFunctions, Logger } from "../src/host.ts";
 export const KEY = "agent:main:explicit:s1";
 export const delegate = async (): Promise<unknown> => ({ ok: true, compacted: false });
 
-export const short: Patience = { hello: 60, start: 3000, poll: 10, refused: 200, hung: 150, replace: 60_000 };
+/** Patience for tests: quick where something fails at once, long where a busy machine may be slow. */
+export const short: Patience = { hello: 3000, start: 20_000, poll: 10, refused: 200, hung: 150, replace: 60_000 };
+
+/** Patience for the tests in which a daemon does not answer. */
+export const impatient: Partial<Patience> = { hello: 100 };
 
 export interface Stage {
   shared: Shared;
@@ -35,7 +39,7 @@ export function stage(dataDir: string, options: object = {}, host: Partial<HostF
     ...host,
   };
   const env = { PATH: process.env.PATH, HOME: dataDir };
-  const config = readConfig({ dataDir, deadlineMs: 400, commitDeadlineMs: 800, ...options }, env);
+  const config = readConfig({ dataDir, deadlineMs: 20_000, commitDeadlineMs: 20_000, ...options }, env);
   const daemon = new Daemon({ config, rootDir: undefined, version: "test", env, log, patience: { ...short, ...more } });
   const shared: Shared = {
     config, version: "test", client: new Client(daemon), functions, compact: delegate, log, ledger: new Ledger(dataDir),

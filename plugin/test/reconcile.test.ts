@@ -51,7 +51,7 @@ test("time runs out: the next turn goes on where it stopped", async (t) => {
   let slow = true;
   const s = stage(c.daemon.dataDir, { catchUpMs: 1 }, {
     transcript: async (q) => {
-      if (slow) await new Promise((r) => setTimeout(r, 5));
+      if (slow) await new Promise((r) => setTimeout(r, 600));
       return await c.transcript(q);
     },
   });
@@ -117,4 +117,18 @@ test("a page is not followed by another when the daemon did not store it", async
   const r = await s.engine.bootstrap(bootstrapping);
   assert.equal(r.bootstrapped, false);
   assert.equal(c.queries.length, 1);
+});
+
+test("a page that takes longer than what is left is put off, without losing those before it", async (t) => {
+  const c = await scene(t, 9, 3);
+  let pages = 0;
+  const usually = c.daemon.handler;
+  c.daemon.handler = (seen) => (seen.body?.history && ++pages === 2 ? "hang" : usually(seen));
+  const s = stage(c.daemon.dataDir, { catchUpMs: 600 }, { transcript: c.transcript });
+  const first = await s.engine.bootstrap(bootstrapping);
+  assert.equal(first.bootstrapped, true);
+  assert.equal(first.importedMessages, 3);
+  assert.match(first.reason!, /next turn goes on/);
+  assert.equal((await s.another().bootstrap(bootstrapping)).importedMessages, 6);
+  assert.equal(c.state.stored.length, 9);
 });

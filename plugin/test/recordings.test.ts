@@ -56,7 +56,7 @@ for (const file of files) {
   test(`recording ${file}`, async (t) => {
     const daemon = await new FakeDaemon(usual).listen();
     t.after(() => daemon.close());
-    const s = stage(daemon.dataDir, { deadlineMs: 5000 });
+    const s = stage(daemon.dataDir);
     const calls = await replay(file, s, (method, p, result) => {
       valid(method, p, result);
       if (method === "assemble" && !/internal-session/.test(p.sessionKey)) {
@@ -73,7 +73,7 @@ for (const file of files) {
 
   test(`recording ${file} against the real daemon`, { skip: !binary }, async (t) => {
     const data = path.join(tempDir(), "state");
-    const s = stage(data, { binary, deadlineMs: 10_000, commitDeadlineMs: 10_000 }, {}, { hello: 2000, start: 20_000 });
+    const s = stage(data, { binary });
     t.after(() => {
       const record = path.join(data, "daemon.json");
       if (fs.existsSync(record)) process.kill(JSON.parse(fs.readFileSync(record, "utf8")).pid, "SIGTERM");
