@@ -327,13 +327,6 @@ func join(raws []json.RawMessage) (out []byte) {
 	return out
 }
 
-func BenchmarkCount5MB(b *testing.B) {
-	text := strings.Repeat("a line of ordinary output, 12345 and more\n", 5<<20/42)
-	for b.Loop() {
-		bare(b).tokens.count(text)
-	}
-}
-
 func BenchmarkMeasureRepeat(b *testing.B) {
 	e := bare(b)
 	var h []json.RawMessage
