@@ -155,12 +155,12 @@ test("with the binary missing every method answers and says what to do", async (
 test("a program that does not serve is named with its last words, and not started for every call", async (t) => {
   const dir = tempDir();
   cleanup(t, dir);
-  const s = stage(dir, { binary: fakeHark(dir, 'console.error("hark: the store is newer than this program"); process.exit(1);') });
+  const s = stage(dir, { binary: fakeHark(dir, 'console.error("hark: the store is newer than this program"); process.exit(1);') }, {}, { start: 3000, refused: 2000 });
   await s.engine.assemble(call);
   await s.engine.assemble(call);
   assert.equal(starts(dir).length, 1);
   assert.ok(s.lines.some((l) => /ended with code 1: hark: the store is newer/.test(l)), s.lines.join("\n"));
-  await pause(250);
+  await pause(2100);
   await s.engine.assemble(call);
   assert.equal(starts(dir).length, 2, "after a while it is tried again");
 });
