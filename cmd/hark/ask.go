@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"hark/engine"
@@ -22,25 +20,19 @@ const daemonWait = 2 * time.Second
 // askWait is how long a daemon may take for an answer: a check reads every row.
 const askWait = 10 * time.Minute
 
-// daemon finds the daemon that serves the data folder, nil where none does. One that is there and
-// does not answer is an error: it holds the stores.
+// daemon finds the daemon that serves the data folder, nil where none answers. One that refuses is an
+// error: it holds the stores.
 func (a *app) daemon(ctx context.Context) (*wire.Client, error) {
-	if _, err := os.Stat(filepath.Join(a.set.Data, "daemon.json")); err != nil {
-		return nil, nil
-	}
 	c, _, err := wire.Find(ctx, a.set.Data, daemonWait)
-	switch {
-	case err == nil:
+	if err == nil {
 		a.closers = append(a.closers, func() error { c.Close(); return nil })
 		return c, nil
-	case errors.Is(err, wire.ErrNotRunning):
-		return nil, nil
 	}
-	var refused *wire.Error
-	if errors.As(err, &refused) && refused.Code != wire.CodeShuttingDown {
+	if refused, ok := errors.AsType[*wire.Error](err); ok && refused.Code != wire.CodeShuttingDown {
 		return nil, err
 	}
-	return nil, nil // it is ending or hangs; the store's own lock says whether it is still held
+	// None runs, or it is ending, or hangs: the store's own lock says whether it is still held.
+	return nil, ctx.Err()
 }
 
 // question is something asked about an agent's store: a name on the wire, and how it is answered by

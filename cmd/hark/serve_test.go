@@ -17,7 +17,7 @@ import (
 )
 
 // hark runs a command line in this process, over a data folder.
-func hark(t *testing.T, ctx context.Context, data string, args ...string) (code int, out, errs string) {
+func hark(ctx context.Context, t *testing.T, data string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	env := func(name string) (string, bool) {
@@ -50,7 +50,7 @@ func startServe(t *testing.T, data string) (c *wire.Client, stop func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() {
-		code, _, errs := hark(t, ctx, data, "serve", "--idle-exit", "1h")
+		code, _, errs := hark(ctx, t, data, "serve", "--idle-exit", "1h")
 		if errs != "" {
 			t.Errorf("serve is not quiet: %s", errs)
 		}
@@ -87,7 +87,7 @@ func TestCommandsWhileADaemonServes(t *testing.T) {
 	if err := os.WriteFile(file, []byte(kitchenTalk), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errs := hark(t, t.Context(), data, "import", file); code != 0 || !strings.Contains(out, "4 new") {
+	if code, out, errs := hark(t.Context(), t, data, "import", file); code != 0 || !strings.Contains(out, "4 new") {
 		t.Fatalf("import: %d %s%s", code, out, errs)
 	}
 	commands := [][]string{
@@ -103,7 +103,7 @@ func TestCommandsWhileADaemonServes(t *testing.T) {
 	}
 	alone := make([]said, len(commands))
 	do := func(args []string) said {
-		code, out, errs := hark(t, t.Context(), data, args...)
+		code, out, errs := hark(t.Context(), t, data, args...)
 		return said{code, timings.ReplaceAllString(out, "TIME"), errs}
 	}
 	for i, args := range commands {
@@ -131,13 +131,13 @@ func TestCommandsWhileADaemonServes(t *testing.T) {
 	if err := os.WriteFile(file, []byte(kitchenTalk+more), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errs := hark(t, t.Context(), data, "import", file); code != 0 || !strings.Contains(out, "5 messages (1 new, 4 duplicate, 0 skipped)") {
+	if code, out, errs := hark(t.Context(), t, data, "import", file); code != 0 || !strings.Contains(out, "5 messages (1 new, 4 duplicate, 0 skipped)") {
 		t.Errorf("import through the daemon: %d %s%s", code, out, errs)
 	}
-	if code, out, errs := hark(t, t.Context(), data, "forget", "--session", "garage", "--yes"); code != 0 || out != "forgot 2 messages\n" {
+	if code, out, errs := hark(t.Context(), t, data, "forget", "--session", "garage", "--yes"); code != 0 || out != "forgot 2 messages\n" {
 		t.Errorf("forget through the daemon: %d %s%s", code, out, errs)
 	}
-	if code, out, errs := hark(t, t.Context(), data, "serve"); code != 0 || out+errs != "" {
+	if code, out, errs := hark(t.Context(), t, data, "serve"); code != 0 || out+errs != "" {
 		t.Errorf("a second daemon: %d %s%s", code, out, errs)
 	}
 	if code := stop(); code != 0 {

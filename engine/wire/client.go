@@ -11,7 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -27,8 +27,7 @@ type ClientOptions struct {
 	Spawn func(ctx context.Context) error
 	// StartWait is how long a started daemon may take until it answers; default 10 s.
 	StartWait time.Duration
-	Env       func(string) string // environment; nil means os.Getenv
-	Trace     bool                // ask assemble for its trace
+	Trace     bool // ask assemble for its trace
 }
 
 // Client speaks to the daemon of one state directory. It is safe for concurrent use, finds a daemon
@@ -48,9 +47,6 @@ type Client struct {
 func NewClient(state string, opts ClientOptions) *Client {
 	if opts.StartWait <= 0 {
 		opts.StartWait = 10 * time.Second
-	}
-	if opts.Env == nil {
-		opts.Env = os.Getenv
 	}
 	c := &Client{state: state, opts: opts}
 	c.http = &http.Client{Transport: &http.Transport{
@@ -237,19 +233,16 @@ func unwrapURL(err error) error {
 
 // dial connects to where the daemon of the state directory is now.
 func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	network, address := "unix", ""
 	rec, err := readRecord(c.state)
-	switch {
-	case err == nil && rec.Address != "":
-		network, address = "tcp", rec.Address
-	case err == nil && rec.Socket != "":
-		address = rec.Socket
-	case err == nil || errors.Is(err, fs.ErrNotExist):
-		if address, err = socketPath(c.state, c.opts.Env); err != nil {
-			return nil, err
-		}
-	default:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
+	}
+	network, address := "unix", rec.Socket
+	switch {
+	case rec.Address != "":
+		network, address = "tcp", rec.Address
+	case address == "":
+		address = filepath.Join(c.state, socketFile) // somebody removed the record
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, address)

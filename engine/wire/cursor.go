@@ -40,10 +40,9 @@ func (a *Agent) cursorOf(ctx context.Context, sessionID, sessionKey string) (str
 	if err != nil || len(value) == 0 {
 		return "", err
 	}
+	// A damaged value reads as none: the history is gone through again, and what is stored recognised.
 	var c storedCursor
-	if json.Unmarshal(value, &c) != nil {
-		return "", nil // read from the start again; what is stored already is recognised
-	}
+	_ = json.Unmarshal(value, &c)
 	return c.Cursor, nil
 }
 

@@ -34,7 +34,7 @@ type Options struct {
 	Open     OpenFunc
 	Classify func(error) *Error  // see ServerOptions
 	Log      *slog.Logger        // nil discards
-	Env      func(string) string // environment; nil means os.Getenv
+	Env      func(string) string // environment; nil means that nothing is set
 	Ready    func(Record)        // called when requests are accepted
 }
 
@@ -49,7 +49,7 @@ func Serve(ctx context.Context, opts Options) error {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if opts.Env == nil {
-		opts.Env = os.Getenv
+		opts.Env = func(string) string { return "" }
 	}
 	if err := os.MkdirAll(opts.State, 0o700); err != nil {
 		return fmt.Errorf("create the state directory: %w", err)
@@ -66,7 +66,7 @@ func Serve(ctx context.Context, opts Options) error {
 func takeLock(ctx context.Context, opts Options) (*os.File, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, takeover, errHeld)
 	defer cancel()
-	client := NewClient(opts.State, ClientOptions{Env: opts.Env})
+	client := NewClient(opts.State, ClientOptions{})
 	defer client.Close()
 	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()

@@ -302,9 +302,9 @@ func TestIdle(t *testing.T) {
 			ended = time.Since(begin)
 			done <- is
 		}()
-		time.Sleep(10 * time.Minute)
+		<-time.After(10 * time.Minute)
 		end := i.touch()
-		time.Sleep(20 * time.Minute) // a long call is no idleness
+		<-time.After(20 * time.Minute) // a long call is no idleness
 		short := i.touch()
 		short()
 		end()

@@ -34,22 +34,9 @@ func listen(state, socket string, env func(string) string) (*door, error) {
 // directory and moved into place, which also replaces the one of a dead daemon: nobody can connect
 // before its mode is right, and no client finds it missing.
 func listenUnix(state, socket string, env func(string) string) (*door, error) {
-	path, err := socket, error(nil)
-	if path == "" {
-		if path, err = socketPath(state, env); err != nil {
-			return nil, err
-		}
-		if filepath.Base(path) != socketFile {
-			if err := privateDir(filepath.Dir(path)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if path, err = filepath.Abs(path); err != nil {
+	path, err := place(state, socket, env)
+	if err != nil {
 		return nil, err
-	}
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the path %s is too long for a socket: choose a shorter one with --socket", path)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket == 0 {
 		return nil, fmt.Errorf("%s is in the way: it is no socket, so it is left alone; move it, or choose another place with --socket", path)
@@ -74,6 +61,23 @@ func listenUnix(state, socket string, env func(string) string) (*door, error) {
 	return &door{Listener: l, record: Record{Socket: path}, allow: allowPeer, connCtx: notePeer}, nil
 }
 
+// place is the absolute path of the socket: the one that was asked for, or the usual one, whose
+// directory is made where needed.
+func place(state, socket string, env func(string) string) (string, error) {
+	if socket == "" {
+		path, err := socketPath(state, env)
+		if err == nil && filepath.Base(path) != socketFile {
+			err = privateDir(filepath.Dir(path))
+		}
+		return path, err
+	}
+	path, err := filepath.Abs(socket)
+	if err == nil && len(path) > maxSocketPath {
+		err = fmt.Errorf("the path %s is too long for a socket: choose a shorter one with --socket", path)
+	}
+	return path, err
+}
+
 // listenTCP listens on loopback, for systems without Unix sockets. Who knows the token may pass; it
 // stands in daemon.json, which only this user can read.
 func listenTCP() (*door, error) {
@@ -81,7 +85,8 @@ func listenTCP() (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	l, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen on loopback: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,13 +30,11 @@ func (e *scripted) waitFor(t *testing.T, method string) {
 	t.Helper()
 	for range 2000 {
 		e.mu.Lock()
-		for _, m := range e.calls {
-			if m == method {
-				e.mu.Unlock()
-				return
-			}
-		}
+		called := slices.Contains(e.calls, method)
 		e.mu.Unlock()
+		if called {
+			return
+		}
 		<-time.After(time.Millisecond)
 	}
 	t.Fatalf("%s was not called", method)
