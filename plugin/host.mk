@@ -1,7 +1,7 @@
 # The OpenClaw plugin: included by the Makefile of the repository, whose root is the working directory.
 #
 #   make plugin         the installable package in dist/, with the program for this machine in it
-#   make test-plugin    types and unit tests of the plugin
+#   make test-plugin    types and unit tests of the plugin, also against the daemon of this checkout
 #   make test-host      the real OpenClaw with the package installed, driven by .ci/host
 #
 # PLUGIN_PLATFORMS="linux/amd64 darwin/arm64" puts the program for more systems into the package.
@@ -25,12 +25,12 @@ plugin-binaries:
 plugin-bundle: plugin/node_modules
 	cd plugin && node build.mjs
 
-plugin: plugin-binaries plugin-bundle
+plugin: plugin-binaries plugin-bundle ## the installable package for OpenClaw, in dist/
 	@mkdir -p dist && cp LICENSE plugin/LICENSE
 	cd plugin && npm pack --silent --pack-destination ../dist
 
-test-plugin: plugin/node_modules
-	cd plugin && npm run --silent check && npm test --silent
+test-plugin: build plugin/node_modules ## the plugin's tests
+	cd plugin && npm run --silent check && HARK_BINARY=$(CURDIR)/bin/hark npm test --silent
 
-test-host: plugin
+test-host: plugin ## the real OpenClaw with the plugin in it
 	bash .ci/host/run.sh

@@ -55,11 +55,17 @@ export const assistant = (text: string, at = 2): any => ({
   role: "assistant", content: [{ type: "text", text }], stopReason: "stop", timestamp: at,
 });
 
+/** An accepted turn as the host commits it; each key is a turn of its own. */
 export function turn(key: string, messages: any[], session = KEY): any {
-  const anchor = { agentId: "main", sessionId: "s1", sessionKey: session, generation: "g", entryId: "e1", rawSeq: 1, effectiveParentId: null, activeMessagePosition: 0 };
+  const place = { agentId: "main", sessionId: "s1", sessionKey: session, generation: "g" };
+  const at = 10 * turnNumber(key);
+  const last = at + messages.length - 1;
   return {
     advancementKey: key, sessionId: "s1", sessionKey: session, messages,
-    admission: { ...anchor, logicalTurnId: key, role: "user" }, terminal: anchor,
+    admission: { ...place, entryId: `e${at}`, rawSeq: at, effectiveParentId: null, activeMessagePosition: at, logicalTurnId: key, role: "user" },
+    terminal: { ...place, entryId: `e${last}`, rawSeq: last, effectiveParentId: `e${last - 1}`, activeMessagePosition: last },
     runtimeContext: { config: { models: { apiKey: "sk-secret" } }, llm: { complete: () => undefined } },
   };
 }
+
+const turnNumber = (key: string): number => Number(/\d+$/.exec(key)?.[0] ?? 0);
