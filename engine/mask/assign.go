@@ -19,7 +19,9 @@ func (f *finder) assigned(at int) {
 		return
 	}
 	i := at + 1
+	declared := false
 	if f.text[at] == ':' && i < len(f.text) && f.text[i] == '=' {
+		declared = true
 		i++
 	}
 	if i < len(f.text) && (f.text[i] == '=' || f.text[i] == '>' || f.text[i] == '~') {
@@ -49,13 +51,12 @@ func (f *finder) assigned(at int) {
 	if v == "" {
 		return
 	}
-	// NAME=value, as a shell, a file of settings or an address has it; key: value on its own line.
-	env := f.text[at] == '=' && spacedBy == 0 && from >= 0
-	alone := f.text[at] == ':' && lineStart(f.text, from) && restEmpty(f.text[end:])
-	if quoted || !env && !alone && !(f.text[at] == '=' && lineStart(f.text, from) && restEmpty(f.text[end:])) {
-		if !quoted || !looksRandom(v) {
-			return
-		}
+	// NAME=value, as a shell, a file of settings or an address has it; name: value and name = value
+	// on a line of their own. In code a text would be in quotes.
+	env := f.text[at] == '=' && spacedBy == 0
+	alone := !declared && !isExpression(v) && lineStart(f.text, from) && restEmpty(f.text[end:])
+	if !alone && (!env || quoted) && !(quoted && looksRandom(v)) {
+		return
 	}
 	f.value(name, w, i, i+len(v), env && isUpper(name))
 }
@@ -78,7 +79,7 @@ func (f *finder) value(name string, w weight, start, end int, sure bool) {
 	if size, _ := known(v); size > 0 || hasScheme(v) {
 		return // found by its own form
 	}
-	if len(v) < 4 || placeholder(v) || isCode(v) || strings.EqualFold(v, name) {
+	if len(v) < 4 || placeholder(v) || isCode(v) || strings.HasPrefix(strings.ToLower(v), strings.ToLower(name)) {
 		return
 	}
 	lower, upper, digit, other := classes(v)
@@ -155,13 +156,28 @@ func (f *finder) nameBefore(at int) (name string, quoted bool, from int) {
 func lineStart(text string, i int) bool {
 	before := text[strings.LastIndexByte(text[:i], '\n')+1 : i]
 	before = strings.TrimLeft(before, " \t-+>#{,")
-	return before == "" || before == "export " || before == "set " || before == "ENV " || before == "const " || before == "let " || before == "var " || before == "val "
+	return before == "" || before == "export " || before == "set " || before == "ENV "
 }
+
+// isExpression reports what code assigns: a.b, a[1] and names that end like the field they go to.
+func isExpression(v string) bool {
+	if strings.Contains(v, "[") {
+		return true
+	}
+	for part := range strings.SplitSeq(v, ".") {
+		if part == "" || part[0] >= '0' && part[0] <= '9' || strings.Trim(part, wordBytes) != "" {
+			return false
+		}
+	}
+	return strings.Contains(v, ".") || weigh(v) != nothing
+}
+
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 // restEmpty reports that nothing but an ending stands behind a value on its line.
 func restEmpty(rest string) bool {
 	line, _, _ := strings.Cut(rest, "\n")
-	line = strings.TrimLeft(line, " \t,;}\r")
+	line = strings.TrimLeft(line, " \t;}\r")
 	return line == "" || line[0] == '#' || strings.HasPrefix(line, "//")
 }
 
@@ -170,7 +186,7 @@ var secretNames = []struct {
 	end string
 	w   weight
 }{
-	{"password", secret}, {"passwd", secret}, {"passphrase", secret}, {"pwd", secret}, {"passcode", secret},
+	{"password", secret}, {"passwd", secret}, {"passphrase", secret}, {"passcode", secret},
 	{"secret", secret}, {"clientsecret", secret}, {"secretkey", secret}, {"secretkeybase", secret}, {"secretaccesskey", secret},
 	{"apikey", secret}, {"accesskey", secret}, {"privatekey", secret}, {"encryptionkey", secret}, {"signingkey", secret},
 	{"authkey", secret}, {"accountkey", secret}, {"sharedaccesskey", secret}, {"masterkey", secret}, {"apisecret", secret},
@@ -205,7 +221,10 @@ func weigh(name string) weight {
 			return secretNames[i].w
 		}
 	}
-	if string(flat) == "pass" || strings.HasSuffix(name, "_PASS") || strings.HasSuffix(name, "_pass") {
+	if name == "pwd" || name == "PWD" || strings.HasSuffix(name, "_pwd") || strings.HasSuffix(name, "_PWD") || strings.HasSuffix(name, "Pwd") {
+		return secret
+	}
+	if strings.HasSuffix(name, "_PASS") || strings.HasSuffix(name, "_pass") {
 		return secret
 	}
 	return envWeight(name)
