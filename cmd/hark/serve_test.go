@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"hark/engine"
 	"hark/engine/wire"
 )
 
@@ -171,6 +175,102 @@ func TestDaemonRefusesANewerStore(t *testing.T) {
 	}
 	if err := c.Call(t.Context(), "other", "maintain", map[string]string{"sessionId": "s"}, nil); err != nil {
 		t.Errorf("another agent meanwhile: %v", err)
+	}
+}
+
+// saidTurn is a turn of a session, as a host commits it.
+func saidTurn(key, session, text string) engine.CommitTurnParams {
+	message := func(role, text string, ms int) json.RawMessage {
+		raw, _ := json.Marshal(map[string]any{"role": role, "content": text, "timestamp": 1796061012079 + ms})
+		return raw
+	}
+	return engine.CommitTurnParams{
+		AdvancementKey: key, SessionID: session, SessionKey: "agent:main:explicit:" + session,
+		Messages: []json.RawMessage{message("user", text, 0), message("assistant", "Noted: "+text, 1)},
+	}
+}
+
+// TestManySessionsAtOnce lets 32 sessions commit and assemble at the same time.
+func TestManySessionsAtOnce(t *testing.T) {
+	data := shortDir(t)
+	c, _ := startServe(t, data)
+	r := wire.NewRemote(c, "main", nil)
+	const sessions, turns = 32, 3
+	var wg sync.WaitGroup
+	for i := range sessions {
+		wg.Go(func() {
+			session := fmt.Sprintf("s%02d", i)
+			var messages []json.RawMessage
+			for j := range turns {
+				p := saidTurn(fmt.Sprintf("%s-%d", session, j), session, fmt.Sprintf("parcel %d of session %d has arrived", j, i))
+				if res, err := r.CommitTurn(t.Context(), p); err != nil || res.Status != engine.Committed {
+					t.Errorf("commit: %+v, %v", res, err)
+				}
+				messages = append(messages, p.Messages...)
+				if res, err := r.Assemble(t.Context(), engine.AssembleParams{SessionKey: p.SessionKey, Messages: messages, Prompt: "and now?"}); err != nil || len(res.Kept) != len(messages) {
+					t.Errorf("assemble keeps %d of %d, %v", len(res.Kept), len(messages), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	code, out, errs := hark(t.Context(), t, data, "check", "--json")
+	if want := fmt.Sprintf(`"rows": %d,`, sessions*turns*2); code != 0 || !strings.Contains(out, want) {
+		t.Errorf("check: %d %s%s, want %s", code, out, errs, want)
+	}
+}
+
+// TestKilledDaemonLosesNothing kills the daemon (kill -9) after each commit: the next call starts
+// another one, which knows every turn that was acknowledged.
+func TestKilledDaemonLosesNothing(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("starts processes under the name hark")
+	}
+	data := shortDir(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "hark")
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	var running *exec.Cmd
+	kill := func() {
+		if running != nil {
+			_ = running.Process.Kill()
+			_ = running.Wait()
+			running = nil
+		}
+	}
+	t.Cleanup(kill)
+	c := wire.NewClient(data, wire.ClientOptions{Spawn: func(context.Context) error {
+		kill() // what is left of the last one
+		running = exec.Command(program, "serve", "--data", data)
+		running.Env = []string{"HOME=" + filepath.Dir(data)}
+		return running.Start()
+	}})
+	t.Cleanup(c.Close)
+	r := wire.NewRemote(c, "main", nil)
+	for i := range 4 {
+		for j := range i + 1 {
+			want := engine.Duplicate
+			if j == i {
+				want = engine.Committed
+			}
+			res, err := r.CommitTurn(t.Context(), saidTurn(fmt.Sprint("turn-", j), "s1", fmt.Sprintf("the number of locker %d is %d", j, 700+j)))
+			if err != nil || res.Status != want {
+				t.Fatalf("round %d, turn %d: %+v, %v, want %s", i, j, res, err, want)
+			}
+		}
+		_ = running.Process.Kill()
+	}
+	kill()
+	if code, out, errs := hark(t.Context(), t, data, "check", "--json"); code != 0 || !strings.Contains(out, `"rows": 8,`) {
+		t.Errorf("check: %d %s%s", code, out, errs)
+	}
+	if _, out, _ := hark(t.Context(), t, data, "search", "number of locker 3"); !strings.Contains(out, "703") {
+		t.Errorf("search: %s", out)
 	}
 }
 

@@ -95,11 +95,8 @@ func TestLimits(t *testing.T) {
 	for range MaxConcurrent {
 		wg.Go(func() {
 			// What is not answered in time keeps its place as long as it runs.
-			if code, body := func() (int, string) {
-				a := send(t, ts, []byte("POST /v1/agents/main/maintain\nHark-Deadline-Ms: 20\n\n{}\n"))
-				return a.status, string(a.body)
-			}(); code != http.StatusGatewayTimeout {
-				t.Errorf("hung call: %d %s", code, body)
+			if a := send(t, ts, []byte("POST /v1/agents/main/maintain\nHark-Deadline-Ms: 20\n\n{}\n")); a.status != http.StatusGatewayTimeout {
+				t.Errorf("hung call: %d %s", a.status, a.body)
 			}
 		})
 	}
@@ -119,6 +116,30 @@ func TestLimits(t *testing.T) {
 	}
 	if code, body := post(t, ts, "/v1/agents/main/ingest", `{"message":{}}`); code != http.StatusOK {
 		t.Errorf("after the flood: %d %s", code, body)
+	}
+}
+
+// TestCloseDoesNotWaitForEver closes a server under a call that heeds nothing: the wait is bounded,
+// the call's store is left alone, and what comes is refused.
+func TestCloseDoesNotWaitForEver(t *testing.T) {
+	e := newScripted(script{Hang: []string{"maintain"}})
+	srv := NewServer(ServerOptions{Open: e.open})
+	ts := httptest.NewServer(srv)
+	defer ts.Close()
+	if a := send(t, ts, []byte("POST /v1/agents/main/maintain\nHark-Deadline-Ms: 20\n\n{}\n")); a.status != http.StatusGatewayTimeout {
+		t.Errorf("hung call: %d", a.status)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := srv.Close(ctx); err == nil || e.closed != 0 {
+		t.Errorf("closed %d stores under a running call: %v", e.closed, err)
+	}
+	if code, body := post(t, ts, "/v1/agents/main/ingest", "{}"); code != http.StatusServiceUnavailable || !strings.Contains(body, CodeShuttingDown) {
+		t.Errorf("after the end: %d %s", code, body)
+	}
+	close(e.release)
+	if err := srv.Close(t.Context()); err != nil || e.closed != 1 {
+		t.Errorf("closed %d stores at last: %v", e.closed, err)
 	}
 }
 
