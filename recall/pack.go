@@ -26,6 +26,7 @@ const (
 	OverBudget = "over budget"
 	NoText     = "no text to show"
 	SaysNought = "says nothing by itself"
+	TooWeak    = "far below the best match"
 )
 
 // PackOptions bound what is packed; zero fields mean the defaults.
@@ -34,10 +35,14 @@ type PackOptions struct {
 	Cost    func(Item) int // tokens of an item as it will be rendered, header included; nil counts a token per four bytes
 	Excerpt int            // bytes of a message above which it is shown as an excerpt; default 1000
 	Items   int            // most items; default 24
+	// Weakest is the share of the best hit's score below which a hit is not shown, 0 to 1: room
+	// is not there to be filled. A newer statement of what is shown is exempt. Default 0.
+	Weakest float64
 }
 
 // Pack chooses what is shown: hits in order, each whole (or a marked excerpt of a long one),
-// near copies once, skipping what no longer fits so that a later, shorter one may.
+// near copies once, skipping what no longer fits so that a later, shorter one may. A newer
+// statement of the same thing stands directly before the one that it replaces.
 func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 	if o.Cost == nil {
 		o.Cost = func(it Item) int { return (len(it.Text)+3)/4 + 12 }
@@ -50,6 +55,10 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 	}
 	var prints []fingerprint
 	left := o.Tokens
+	hits, weak := arrange(hits, o.Weakest)
+	for _, h := range weak {
+		dropped = append(dropped, Drop{h.Message.Seq, h.Message.ID, TooWeak})
+	}
 	for _, h := range hits {
 		drop := func(reason string) { dropped = append(dropped, Drop{h.Message.Seq, h.Message.ID, reason}) }
 		text := strings.TrimSpace(h.Message.Text)
@@ -83,6 +92,42 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 		prints = append(prints, print)
 	}
 	return items, dropped
+}
+
+// arrange puts each newer statement before the best hit it replaces and parts off the hits
+// below the given share of the best score.
+func arrange(hits []Hit, weakest float64) (shown, weak []Hit) {
+	if len(hits) == 0 {
+		return nil, nil
+	}
+	at := map[int64]int{}
+	for i, h := range hits {
+		at[h.Message.Seq] = i
+	}
+	taken := make([]bool, len(hits))
+	var take func(i int)
+	take = func(i int) {
+		if taken[i] {
+			return
+		}
+		taken[i] = true
+		if n, ok := at[hits[i].Newer]; ok && hits[i].Newer != 0 {
+			take(n)
+		}
+		shown = append(shown, hits[i])
+	}
+	least := hits[0].Score * weakest
+	for i, h := range hits {
+		if h.Score >= least {
+			take(i)
+		}
+	}
+	for i, h := range hits {
+		if !taken[i] {
+			weak = append(weak, h)
+		}
+	}
+	return shown, weak
 }
 
 // excerpt cuts the window of about n bytes that holds most matches, at the borders of words,

@@ -9,7 +9,7 @@ import (
 	"hark/index"
 )
 
-func hitOf(seq int64, text string, spans ...Span) Hit {
+func hitAt(seq int64, text string, spans ...Span) Hit {
 	return Hit{Message: index.Message{Seq: seq, ID: fmt.Sprint("m", seq), Text: text}, Matched: spans}
 }
 
@@ -22,7 +22,7 @@ func texts(items []Item) (out []string) {
 
 func TestPackSkipsWhatDoesNotFit(t *testing.T) {
 	cost := func(it Item) int { return len(it.Text) }
-	hits := []Hit{hitOf(1, "aaaaaaaaaa"), hitOf(2, "bbbbbbbbbbbbbbbbbbbb"), hitOf(3, "cccc")}
+	hits := []Hit{hitAt(1, "aaaaaaaaaa"), hitAt(2, "bbbbbbbbbbbbbbbbbbbb"), hitAt(3, "cccc")}
 	items, dropped := Pack(hits, PackOptions{Tokens: 15, Cost: cost})
 	if got := strings.Join(texts(items), " "); got != "aaaaaaaaaa cccc" {
 		t.Errorf("packed %q", got)
@@ -35,8 +35,23 @@ func TestPackSkipsWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+func TestPackShowsTheNewerFirst(t *testing.T) {
+	hits := []Hit{hitAt(1, "ssh listens on 22"), hitAt(2, "the server is in the attic"), hitAt(3, "lunch?"), hitAt(4, "ssh moves to 49222")}
+	for i, score := range []float64{10, 8, 1, 1.5} {
+		hits[i].Score = score
+	}
+	hits[0].Newer = 4
+	items, dropped := Pack(hits, PackOptions{Tokens: 1000, Weakest: .25})
+	if got := strings.Join(texts(items), "|"); got != "ssh moves to 49222|ssh listens on 22|the server is in the attic" {
+		t.Errorf("packed %q", got)
+	}
+	if len(dropped) != 1 || dropped[0].Reason != TooWeak {
+		t.Errorf("dropped %v", dropped)
+	}
+}
+
 func TestPackNearCopies(t *testing.T) {
-	hits := []Hit{hitOf(1, "Fire the test!"), hitOf(2, "fire the TEST"), hitOf(3, "ssh listens on port 22 now"), hitOf(4, "ssh listens on port 49222 now"), hitOf(5, "  ")}
+	hits := []Hit{hitAt(1, "Fire the test!"), hitAt(2, "fire the TEST"), hitAt(3, "ssh listens on port 22 now"), hitAt(4, "ssh listens on port 49222 now"), hitAt(5, "  ")}
 	items, dropped := Pack(hits, PackOptions{Tokens: 1000})
 	if got := strings.Join(texts(items), "|"); got != "Fire the test!|ssh listens on port 22 now|ssh listens on port 49222 now" {
 		t.Errorf("packed %q", got)
@@ -48,7 +63,7 @@ func TestPackNearCopies(t *testing.T) {
 
 // What ranks by its neighbours alone and says nothing is not worth a line.
 func TestPackLeavesOutInterjections(t *testing.T) {
-	hits := []Hit{hitOf(1, "oh no"), hitOf(2, "🎯"), hitOf(3, "In Paris"), hitOf(4, "ok", Span{0, 2})}
+	hits := []Hit{hitAt(1, "oh no"), hitAt(2, "🎯"), hitAt(3, "In Paris"), hitAt(4, "ok", Span{0, 2})}
 	items, dropped := Pack(hits, PackOptions{Tokens: 1000})
 	if got := strings.Join(texts(items), "|"); got != "In Paris|ok" || len(dropped) != 2 || dropped[0].Reason != SaysNought {
 		t.Errorf("packed %q, dropped %v", got, dropped)
@@ -58,7 +73,7 @@ func TestPackLeavesOutInterjections(t *testing.T) {
 func TestExcerptHoldsTheMatch(t *testing.T) {
 	text := strings.Repeat("noise and more noise ", 300) + "the vault code is 4417 " + strings.Repeat("rest of the story ", 300)
 	at := strings.Index(text, "vault")
-	items, _ := Pack([]Hit{hitOf(1, text, Span{at, at + 5})}, PackOptions{Tokens: 10000})
+	items, _ := Pack([]Hit{hitAt(1, text, Span{at, at + 5})}, PackOptions{Tokens: 10000})
 	got := items[0].Text
 	if !strings.Contains(got, "vault code is 4417") || !items[0].Excerpt || len(got) > 1010 {
 		t.Errorf("excerpt of %d bytes: %q", len(got), got)

@@ -37,6 +37,7 @@ type Hit struct {
 	Lexical float64  // share of Score owed to the words, before fusion weights
 	Dense   float64  // cosine of the best of message and passages, -1..1; 0 when the dense leg did not run
 	Why     []string // short reasons for a reader: matched words, "near in meaning", "same session as ..."
+	Newer   int64    // row of a later statement of the same thing by the same person, 0 if none is known
 	Matched []Span   // byte ranges of Message.Text that matched, ascending; centre excerpts on them
 }
 

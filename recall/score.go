@@ -171,6 +171,20 @@ func (s *scorer) saturate(f, b, l float64) float64 {
 	return f * (s.w.K1 + 1) / (f + s.w.K1*(1-b+b*l))
 }
 
+// masses returns the idf of each term that a statement can hold.
+func (s *scorer) masses() map[uint32]float64 {
+	m := map[uint32]float64{}
+	for i := range s.terms {
+		switch t := &s.terms[i]; t.Class {
+		case terms.Word, terms.Ident, terms.HanPair:
+			if !t.Instruction {
+				m[t.hash] = s.idf(t.df)
+			}
+		}
+	}
+	return m
+}
+
 // text scores the message's own words: its best passage and the whole.
 func (s *scorer) text(c *candidate) {
 	w, f := s.w, c.tf

@@ -392,8 +392,15 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 			want[x.hash] = true
 		}
 	}
+	said := make([]statement, len(keep))
 	for i, c := range keep {
-		res.Hits = append(res.Hits, s.hit(rows[i], c, sc, want))
+		said[i] = statement{c.row, rows[i].Text, s.analyzer.Matches(rows[i].Text, c.row.Lang, want)}
+		res.Hits = append(res.Hits, hitOf(rows[i], c, sc, said[i].matches))
+	}
+	for older, newer := range supersede(said, sc.masses()) {
+		if newer >= 0 {
+			res.Hits[older].Newer = keep[newer].seq
+		}
 	}
 	ids := map[int64]string{}
 	for _, m := range rows {
@@ -428,13 +435,13 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 	return nil
 }
 
-// hit makes a candidate presentable: which words matched and where.
-func (s *Searcher) hit(m index.Message, c *candidate, sc *scorer, want map[uint32]bool) Hit {
+// hitOf makes a candidate presentable: which words matched and where.
+func hitOf(m index.Message, c *candidate, sc *scorer, matches []terms.Match) Hit {
 	h := Hit{Message: m, Score: c.Score, Lexical: c.Lexical}
 	if !math.IsNaN(c.Cosine) {
 		h.Dense = c.Cosine
 	}
-	for _, x := range s.analyzer.Matches(m.Text, c.row.Lang, want) {
+	for _, x := range matches {
 		h.Matched = append(h.Matched, Span{x.Start, x.End})
 	}
 	h.Why = sc.why(c)

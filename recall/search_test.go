@@ -244,6 +244,32 @@ func TestShortTextDoesNotWin(t *testing.T) {
 	w.wantFirst(w.search("what is the ssh port?"), want)
 }
 
+// RCL-05: the newer statement of the same thing is known, even where it shares few words.
+func TestNewerStatementIsKnown(t *testing.T) {
+	w := newWorld(t, builtin(t))
+	for i := range 60 {
+		w.say("a", "user:Bob", fmt.Sprintf("the printer on floor %d needs paper", i))
+	}
+	old := w.say("b", "user:Mara", "the server in the attic listens on port 22 for ssh")
+	w.say("b", "assistant", "Noted, ssh on port 22.")
+	w.say("b", "user:Bob", "ssh on my laptop moves to 7022")
+	want := w.say("c", "user:Mara", "ssh moves to 49222, inside the house too")
+	res := w.search("which port does ssh listen on now?")
+	for _, h := range res.Hits {
+		if h.Message.Seq == old && h.Newer != want {
+			t.Errorf("the newer statement is row %d, want %d", h.Newer, want)
+		}
+	}
+	items, _ := recall.Pack(res.Hits, recall.PackOptions{Tokens: 500, Weakest: .25})
+	at := map[int64]int{}
+	for i, it := range items {
+		at[it.Hit.Message.Seq] = i + 1
+	}
+	if at[want] == 0 || at[old] == 0 || at[want] > at[old] {
+		t.Errorf("newer at %d, older at %d of %d", at[want], at[old], len(items))
+	}
+}
+
 // NOISE-10: people's words rank before tool dumps.
 func TestDecisionBeforeToolDumps(t *testing.T) {
 	w := newWorld(t, builtin(t))
