@@ -40,6 +40,8 @@ type app struct {
 	clock   func() time.Time // of the engine; nil means time.Now
 	runtime engine.Runtime   // the host's compaction; nil for none
 	closers []func() error   // in order of opening
+
+	lockWait time.Duration // for a store's lock; 0: the usual time, negative: none
 }
 
 // configure settles the options before a command runs.
@@ -123,7 +125,7 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 			return nil, fmt.Errorf("create the store: %w", err)
 		}
 	}
-	m.store, err = index.Open(ctx, dir, &index.Options{Log: log})
+	m.store, err = index.Open(ctx, dir, &index.Options{Log: log, LockWait: a.lockWait})
 	if want == reading && (errors.Is(err, index.ErrLocked) || errors.Is(err, fs.ErrPermission) || isReadOnlyFS(err)) {
 		a.note("the store is in use or cannot be written; reading it as it is")
 		m.readOnly = true

@@ -15,7 +15,7 @@ import (
 )
 
 // daemonWait is how long a command waits for a daemon that is there to say hello.
-const daemonWait = 2 * time.Second
+const daemonWait = time.Second
 
 // askWait is how long a daemon may take for an answer: a check reads every row.
 const askWait = 10 * time.Minute
@@ -32,6 +32,9 @@ func (a *app) daemon(ctx context.Context) (*wire.Client, error) {
 		return nil, err
 	}
 	// None runs, or it is ending, or hangs: the store's own lock says whether it is still held.
+	if errors.Is(err, context.DeadlineExceeded) {
+		a.lockWait = -1 // one that does not answer does not let go either
+	}
 	return nil, ctx.Err()
 }
 

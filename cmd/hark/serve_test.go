@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"hark/engine"
 	"hark/engine/wire"
+	"hark/index"
 )
 
 // hark runs a command line in this process, over a data folder.
@@ -271,6 +273,43 @@ func TestKilledDaemonLosesNothing(t *testing.T) {
 	}
 	if _, out, _ := hark(t.Context(), t, data, "search", "number of locker 3"); !strings.Contains(out, "703") {
 		t.Errorf("search: %s", out)
+	}
+}
+
+// TestCommandsBesideADaemonThatHangs holds the socket and the store and answers nothing, like a
+// daemon that was stopped: what reads is served from the rows, what writes is refused, both soon.
+func TestCommandsBesideADaemonThatHangs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no Unix sockets")
+	}
+	data := shortDir(t)
+	file := filepath.Join(filepath.Dir(data), "talk.jsonl")
+	if err := os.WriteFile(file, []byte(kitchenTalk), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := hark(t.Context(), t, data, "import", file); code != 0 {
+		t.Fatalf("import: %s", errs)
+	}
+	store, err := index.Open(t.Context(), filepath.Join(data, "agents", "main"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "unix", filepath.Join(data, "hark.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	start := time.Now()
+	if code, out, errs := hark(t.Context(), t, data, "search", "quince"); code != 0 || !strings.Contains(out, "nine hundred") {
+		t.Errorf("search: %d %s%s", code, out, errs)
+	}
+	if code, out, errs := hark(t.Context(), t, data, "import", file); code != 1 || !strings.Contains(errs, "in use") {
+		t.Errorf("import: %d %s%s", code, out, errs)
+	}
+	if took := time.Since(start); took > 2*daemonWait+time.Second {
+		t.Errorf("two commands took %v", took)
 	}
 }
 
