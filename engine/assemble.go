@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"strings"
 
@@ -47,10 +48,16 @@ func (tr *Trace) note(format string, args ...any) {
 
 func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) AssembleResult {
 	b := chooseBudget(p.TokenBudget, p.RuntimeSettings)
-	tr.Budget = BudgetTrace{Tokens: b.tokens, Usable: b.usable, Source: b.source, Reason: b.reason}
+	tr.Budget = BudgetTrace{Tokens: b.tokens, Source: b.source, Reason: b.reason}
+	ms := e.measureAll(p.Messages)
 	usable := e.applySettings(p.RuntimeSettings, b.usable, tr)
+	tr.Budget.Usable = usable
+	name := family(p.RuntimeSettings, p.Model)
+	factor := e.factor(ctx, name, familyOf(tr.Model), ms)
+	tr.Budget.Family, tr.Budget.Factor = name, factor
+	usable = int(float64(usable) / factor)
+	theirs := func(ours int) int { return int(math.Ceil(float64(ours) * factor)) }
 
-	ms := e.measureAll(p.Messages, usable)
 	owner := p.SenderIsOwner
 	for i := len(ms) - 1; i >= 0 && owner == nil; i-- {
 		if ms[i].isUser() && !ms[i].machine {
@@ -61,15 +68,15 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	tr.Session, tr.Scope = sc.Session, sc.Stored
 
 	addition := e.addition(p, sc)
-	tr.Budget.Addition = e.tokens.count(addition)
-	limit := max(usable-tr.Budget.Addition, 0)
+	added := e.tokens.count(addition)
+	limit := max(usable-added, 0)
 
+	q := ask(p, ms)
+	turn := turnOf(ms, q)
+	book := e.ledgerOf(ctx, sc)
 	w := e.window(ctx, sc, ms, limit, tr)
 	kept := p.Messages[w.start:]
 	changed := map[int]json.RawMessage{}
-	if w.tokens > limit {
-		w.tokens = e.recount(kept, ms[w.start:])
-	}
 	if w.tokens > limit && len(kept) > 0 {
 		changed, w.tokens = e.shorten(kept, ms[w.start:], limit)
 		for i := range kept {
@@ -81,24 +88,50 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 			tr.note("the last turn takes %d tokens where %d are left, even shortened", w.tokens, limit)
 		}
 	}
-	tr.Budget.History = w.tokens
 
-	q := ask(p, ms)
-	tr.Budget.Prompt = e.tokens.count(p.Prompt)
+	earlier, tokens := e.earlierBlocks(ctx, sc, &book, turn, ms, w, limit, tr)
 	block := e.recall(ctx, recallCall{
-		scope: sc, question: q, messages: ms, start: w.start,
-		room: min(e.opts.RecallTokens, b.tokens/4, limit-w.tokens),
+		scope: sc, question: q, messages: ms, start: w.start, turn: turn, book: book, kept: earlier,
+		room: min(e.opts.RecallTokens, int(float64(b.tokens)/factor)/4, limit-w.tokens-tokens),
 	}, tr)
-	tr.Budget.Recall = block.tokens
 
-	res := e.compose(p, ms, w, changed, block, q.live)
-	res.EstimatedTokens = w.tokens + block.tokens + tr.Budget.Addition
+	res := e.compose(p, ms, w, changed, block, earlier, q.live)
+	tr.Budget.History, tr.Budget.Recall = theirs(w.tokens), theirs(block.tokens+tokens)
+	tr.Budget.Addition, tr.Budget.Prompt = theirs(added), theirs(e.tokens.count(p.Prompt))
+	res.EstimatedTokens = theirs(w.tokens + block.tokens + tokens + added)
 	res.SystemPromptAddition, res.Trace = addition, tr
 	res.ContextProjection = projection(p.RuntimeSettings)
 	if w.start > 0 || len(changed) > 0 {
 		res.PromptAuthority = PreassemblyMayOverflow
 	}
 	return res
+}
+
+// earlierBlocks returns the blocks of earlier turns that stay in place, and their tokens. All go at
+// once where the window is cut anew, and where they would take the room of what is recalled now.
+func (e *Engine) earlierBlocks(ctx context.Context, sc Scope, book *ledger, turn string, ms []*measure, w window, limit int, tr *Trace) (kept []keptBlock, tokens int) {
+	past := book.Now != nil && book.Now.Turn != turn && len(book.Now.Parts) > 0
+	had := len(book.Kept) > 0 || past && e.opts.KeepBlocks.keeps()
+	if e.opts.KeepBlocks.keeps() && !w.moved && e.mayNotRecall(sc) == "" {
+		kept = e.keptBlocks(ctx, book, turn, ms, w.start)
+		for _, k := range kept {
+			tokens += k.tokens
+		}
+		if w.tokens+tokens+e.opts.RecallTokens > limit {
+			kept, tokens = nil, 0
+			tr.note("blocks of earlier turns are dropped: no room left")
+		}
+	}
+	tr.Recall.Kept = len(kept)
+	if len(kept) > 0 || !had {
+		return kept, tokens
+	}
+	book.Kept = nil
+	if past {
+		book.Now = nil
+	}
+	e.saveLedger(ctx, sc.Session, *book)
+	return nil, 0
 }
 
 // applySettings records what the host says about the run and tightens the budget where the model
@@ -157,7 +190,7 @@ func (e *Engine) window(ctx context.Context, sc Scope, ms []*measure, limit int,
 	if len(ms) > 0 {
 		anchored = e.findAnchor(ctx, sc.Session, ms, l)
 	}
-	w := l.choose(anchored, limit)
+	w := l.choose(anchored, limit, len(ms) > 0 && !answered(ms))
 	if w.moved {
 		e.saveAnchor(ctx, sc.Session, ms, w.start)
 	}
@@ -226,8 +259,8 @@ func answered(ms []*measure) bool {
 	return last.role == "assistant" && len(last.calls) == 0
 }
 
-// compose puts the kept messages and the block together, by value and by reference.
-func (e *Engine) compose(p AssembleParams, ms []*measure, w window, changed map[int]json.RawMessage, block recalled, live int) AssembleResult {
+// compose puts the kept messages and the blocks together, by value and by reference.
+func (e *Engine) compose(p AssembleParams, ms []*measure, w window, changed map[int]json.RawMessage, block recalled, earlier []keptBlock, live int) AssembleResult {
 	res := AssembleResult{
 		Messages: make([]json.RawMessage, 0, len(p.Messages)-w.start+1), Kept: []int{}, Insert: []Insertion{},
 		PromptAuthority: Assembled,
@@ -246,6 +279,12 @@ func (e *Engine) compose(p AssembleParams, ms []*measure, w window, changed map[
 	last := -1
 	for _, i := range order {
 		at := w.start + i
+		for len(earlier) > 0 && earlier[0].at <= at {
+			if earlier[0].at == at {
+				insert(earlier[0].message)
+			}
+			earlier = earlier[1:]
+		}
 		if at == live && block.message != nil {
 			insert(block.message)
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -23,29 +24,78 @@ func filled(b *testing.B, n int) *Engine {
 	return e
 }
 
-// BenchmarkAssemble is the call before a model request on a history of 2,000 messages and 4 MB.
-func BenchmarkAssemble(b *testing.B) {
+// longHistory is a conversation of 2,000 messages and 4 MB.
+func longHistory() []json.RawMessage {
+	rng := rand.New(rand.NewPCG(1, 1))
+	words := strings.Fields(prose)
+	said := func() string {
+		var b strings.Builder
+		for b.Len() < 1880 {
+			fmt.Fprintf(&b, "%s%d %s ", words[rng.IntN(len(words))], rng.IntN(20)*rng.IntN(2), words[rng.IntN(len(words))])
+		}
+		return b.String()
+	}
 	var h []json.RawMessage
-	for i := range 1000 {
-		h = append(h, user(strings.Repeat("some words of a person ", 87), day+int64(2*i)), assistant(strings.Repeat("an answer in some words ", 83), day+int64(2*i+1)))
+	for i := range 500 {
+		at := day + int64(10*i)
+		h = append(h, user(said(), at),
+			raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"toolCall","id":"c%d","name":"read","arguments":{"path":%q}}],"stopReason":"toolUse","timestamp":%d}`, i, said(), at+1)),
+			raw(fmt.Sprintf(`{"role":"toolResult","toolCallId":"c%d","toolName":"read","content":[{"type":"text","text":%q}],"isError":false,"timestamp":%d}`, i, said(), at+2)),
+			assistant(said(), at+3))
 	}
+	return h
+}
+
+// BenchmarkAssemble is the call before a model request on a history of 2,000 messages and 4 MB, all
+// of which is kept: by an engine that has served the session before, and by one that has just started.
+func BenchmarkAssemble(b *testing.B) {
+	h := longHistory()
 	e := filled(b, 5000)
-	for name, p := range map[string]AssembleParams{
-		"no question": {Prompt: "ok"}, "new question": {Prompt: "where is the laptop of ticket OPS-%d?"}, "same turn": {Prompt: "where is the laptop of ticket OPS-77?"},
-	} {
-		b.Run(name, func(b *testing.B) {
-			p.SessionID, p.SessionKey, p.Messages, p.TokenBudget = "s", mainKey, h, 2_000_000
-			prompt, i := p.Prompt, 0
-			for b.Loop() {
-				if i++; strings.Contains(prompt, "%d") {
-					p.Prompt = fmt.Sprintf(prompt, i)
-				}
-				if res, err := e.Assemble(b.Context(), p); err != nil || len(res.Kept) != len(h) {
-					b.Fatal(err, len(res.Kept))
-				}
-			}
-		})
+	call := func(b *testing.B, e *Engine, h []json.RawMessage, prompt string) {
+		b.Helper()
+		res, err := e.Assemble(b.Context(), AssembleParams{SessionID: "s", SessionKey: mainKey, Messages: h, Prompt: prompt, TokenBudget: 2_000_000})
+		if err != nil || len(res.Kept) != len(h) {
+			b.Fatal(err, len(res.Kept))
+		}
 	}
+	b.Run("no question", func(b *testing.B) {
+		for b.Loop() {
+			call(b, e, h, "ok")
+		}
+	})
+	b.Run("next turn", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			b.StopTimer()
+			next := append(h[4:len(h):len(h)], user(fmt.Sprint("words of turn ", i), day+1e6+int64(i)), assistant(fmt.Sprint("answer ", i), day+1e6+int64(i)), h[2], h[3])
+			b.StartTimer()
+			call(b, e, next[:len(next)-2], "ok")
+		}
+	})
+	b.Run("new question", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			call(b, e, h, fmt.Sprintf("where is the laptop of ticket OPS-%d?", i))
+		}
+	})
+	b.Run("same turn", func(b *testing.B) {
+		for b.Loop() {
+			call(b, e, h, "where is the laptop of ticket OPS-77?")
+		}
+	})
+	b.Run("just started", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			tokens, err := newCounter()
+			if err != nil {
+				b.Fatal(err)
+			}
+			e.mu.Lock()
+			clear(e.seen)
+			e.tokens = tokens
+			e.mu.Unlock()
+			b.StartTimer()
+			call(b, e, h, "ok")
+		}
+	})
 }
 
 // BenchmarkCommitTurn is what the host waits for after a reply.

@@ -11,9 +11,10 @@ import (
 )
 
 // What is added to the tokens of a message's texts, in tokens: the frame of a message and of a call
-// on the wire of the common providers, and a picture at the host's own estimate.
+// on the wire of the common providers, the host's stamp, and a picture at the host's own estimate.
 const (
 	perMessage = 4
+	perStamp   = 16 // "[Mon 2026-11-30 17:38 UTC] "
 	perCall    = 8
 	perImage   = 2000
 )
@@ -177,13 +178,16 @@ func splitBlocks(text string) []string {
 }
 
 // message returns the tokens of a host's message as the model gets it: its texts, thinking, calls
-// with their arguments, pictures at a fixed cost, and the frame. Content of an unknown form counts
-// as its JSON.
+// with their arguments, pictures at a fixed cost, the frame, and the time the host writes before a
+// user's words. Content of an unknown form counts as its JSON.
 func (c *counter) message(m *message, raw json.RawMessage) int {
 	if m == nil {
 		return perMessage + c.count(string(raw))
 	}
-	n := perMessage + c.count(m.plain)
+	n := perMessage + c.count(m.plain) + c.count(m.other) + c.count(string(m.odd))
+	if m.role == "user" && !m.at.IsZero() {
+		n += perStamp
+	}
 	for _, b := range m.blocks {
 		switch {
 		case b.isCall():
@@ -197,9 +201,6 @@ func (c *counter) message(m *message, raw json.RawMessage) int {
 		default:
 			n += c.count(string(b.raw))
 		}
-	}
-	if len(m.blocks) == 0 && m.plain == "" {
-		n += c.count(m.said) + c.count(m.tool)
 	}
 	return n
 }

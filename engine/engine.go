@@ -36,6 +36,7 @@ type Options struct {
 	Location     *time.Location      // the user's zone, for dates; default UTC
 	Clock        func() time.Time    // default time.Now
 	Runtime      Runtime             // the host's compaction; nil where there is none
+	KeepBlocks   KeepBlocks          // whether blocks of earlier turns stay in place; default DefaultKeepBlocks
 	RecallTools  bool                // recall tool calls and output too, labelled as such
 	LearnCron    bool                // learn from cron and hook sessions as from the owner; they still recall nothing
 	Recall       *recall.Options     // of the search; nil means its defaults
@@ -60,7 +61,8 @@ type Engine struct {
 	mu       sync.Mutex
 	lineages map[string]string   // session id → session key
 	owners   map[string]bool     // session key → its person is the owner
-	blocks   map[string]recalled // recall of the running turn, by session
+	ledgers  map[string]ledger   // what was recalled, by session
+	factors  map[string]float64  // tokens of a model family for one of ours
 	seen     map[uint64]*measure // decoded messages by the hash of their bytes
 	stored   map[string]int64    // rows by content key
 	served   Served
@@ -90,7 +92,7 @@ func New(store *index.Store, emb embed.Embedder, opts *Options, log *slog.Logger
 		scopes:   newScopes(o.AgentID, o.Policy, o.LearnCron, o.Links),
 		search:   recall.NewSearcher(store, emb, o.Recall, log),
 		lineages: map[string]string{}, owners: map[string]bool{},
-		blocks: map[string]recalled{}, seen: map[uint64]*measure{}, stored: map[string]int64{},
+		ledgers: map[string]ledger{}, factors: map[string]float64{}, seen: map[uint64]*measure{}, stored: map[string]int64{},
 	}
 	if e.fence, err = fenceNonce(context.Background(), store); err != nil {
 		return nil, fmt.Errorf("read the store's fence: %w", err)

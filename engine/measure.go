@@ -28,8 +28,10 @@ type measure struct {
 	text    string // print of the text alone
 	words   string // of a user message: the cleaned text, shortened
 	odd     bool   // no message object
-	rough   bool   // tokens are a guess
 	madeUp  bool   // a result the host made up for a call without one
+	picture bool
+	model   string // that wrote it, and the tokens its provider counted of the request
+	billed  int
 }
 
 // maxMeasures bounds the cache of measures, maxWords the text kept in one.
@@ -41,39 +43,25 @@ const (
 // isUser reports a message that a model sees as a person's turn.
 func (m *measure) isUser() bool { return m.role == "user" }
 
-// measureAll decodes and counts messages, each kind of bytes once. It counts from the end until
-// more than enough tokens are there; what lies before can only be cut off and is counted roughly.
-func (e *Engine) measureAll(raws []json.RawMessage, enough int) []*measure {
+// measureAll decodes and counts messages, each kind of bytes once.
+func (e *Engine) measureAll(raws []json.RawMessage) []*measure {
 	out := make([]*measure, len(raws))
 	keys := make([]uint64, len(raws))
 	for i, raw := range raws {
 		keys[i] = maphash.Bytes(e.tokens.seed, raw)
 	}
+	var fresh []int
 	e.mu.Lock()
 	for i, key := range keys {
-		out[i] = e.seen[key]
+		if out[i] = e.seen[key]; out[i] == nil {
+			fresh = append(fresh, i)
+		}
 	}
 	e.mu.Unlock()
-	const chunk = 64
-	var fresh []int
-	sum := 0
-	for end := len(raws); end > 0; end -= chunk {
-		start := max(end-chunk, 0)
-		var missing []int
-		for i := start; i < end; i++ {
-			if out[i] == nil || out[i].rough && sum <= enough {
-				missing = append(missing, i)
-			}
-		}
-		e.measureSome(raws, missing, out, sum > enough)
-		fresh = append(fresh, missing...)
-		for i := start; i < end; i++ {
-			sum += out[i].tokens
-		}
-	}
 	if len(fresh) == 0 {
 		return out
 	}
+	e.measureSome(raws, fresh, out)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.seen)+len(fresh) > maxMeasures {
@@ -86,11 +74,11 @@ func (e *Engine) measureAll(raws []json.RawMessage, enough int) []*measure {
 }
 
 // measureSome fills out at the given indexes, in parallel where it is worth it.
-func (e *Engine) measureSome(raws []json.RawMessage, indexes []int, out []*measure, rough bool) {
+func (e *Engine) measureSome(raws []json.RawMessage, indexes []int, out []*measure) {
 	const share = 8
 	if len(indexes) <= share {
 		for _, i := range indexes {
-			out[i] = e.measureOne(raws[i], rough)
+			out[i] = e.measureOne(raws[i])
 		}
 		return
 	}
@@ -99,7 +87,7 @@ func (e *Engine) measureSome(raws []json.RawMessage, indexes []int, out []*measu
 	for part := range slices.Chunk(indexes, share) {
 		g.Go(func() error {
 			for _, i := range part {
-				out[i] = e.measureOne(raws[i], rough)
+				out[i] = e.measureOne(raws[i])
 			}
 			return nil
 		})
@@ -107,28 +95,18 @@ func (e *Engine) measureSome(raws []json.RawMessage, indexes []int, out []*measu
 	_ = g.Wait() // measuring cannot fail
 }
 
-// recount replaces rough measures in place and returns the tokens of all.
-func (e *Engine) recount(raws []json.RawMessage, ms []*measure) (tokens int) {
-	for i, m := range ms {
-		if m.rough {
-			ms[i] = e.measureOne(raws[i], false)
-		}
-		tokens += ms[i].tokens
-	}
-	return tokens
-}
-
-func (e *Engine) measureOne(raw json.RawMessage, rough bool) *measure {
+func (e *Engine) measureOne(raw json.RawMessage) *measure {
 	m, err := decode(raw)
 	if err != nil {
 		return &measure{odd: true, tokens: e.tokens.message(nil, raw)}
 	}
 	out := &measure{
 		role: m.role, calls: m.calls, result: m.result, stop: m.stop, custom: m.custom, machine: m.machine,
-		owner: m.owner, ms: m.millis(), tokens: perMessage + len(raw)/4, print: m.fingerprint(), rough: rough,
+		owner: m.owner, ms: m.millis(), tokens: e.tokens.message(&m, raw), print: m.fingerprint(),
+		model: m.model, billed: m.billed,
 	}
-	if !rough {
-		out.tokens = e.tokens.message(&m, raw)
+	for _, b := range m.blocks {
+		out.picture = out.picture || b.image() != ""
 	}
 	text := m.said
 	if text == "" {

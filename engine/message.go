@@ -35,7 +35,13 @@ type wireMessage struct {
 	Command        string          `json:"command"`
 	Output         string          `json:"output"`
 	Name           string          `json:"name"`
-	OpenClaw       struct {
+	Model          string          `json:"model"`
+	Usage          struct {
+		Input      Tokens `json:"input"` // what no cache held
+		CacheRead  Tokens `json:"cacheRead"`
+		CacheWrite Tokens `json:"cacheWrite"`
+	} `json:"usage"`
+	OpenClaw struct {
 		SenderIsOwner *bool  `json:"senderIsOwner"`
 		SenderName    string `json:"senderName"`
 	} `json:"__openclaw"`
@@ -76,7 +82,11 @@ type message struct {
 	binary  bool // carries images or data URIs
 	machine bool // a user message no person wrote
 	blocks  []block
-	plain   string // content where it is one string
+	plain   string          // content where it is one string
+	other   string          // what a summary or a shell command holds instead of content
+	odd     json.RawMessage // content of no known form
+	model   string
+	billed  int // tokens of the request that this message answers, as its provider counted them; 0 where not known
 }
 
 var errNotMessage = errors.New("not a message object")
@@ -94,9 +104,15 @@ func decode(raw json.RawMessage) (message, error) {
 	m := message{
 		role: roleOf(w.Role), result: w.ToolCallID, idem: w.IdempotencyKey, stop: w.StopReason,
 		custom: w.CustomType, owner: w.OpenClaw.SenderIsOwner, sender: plainLine(w.OpenClaw.SenderName),
-		at: parseTime(w.Timestamp),
+		at: parseTime(w.Timestamp), model: w.Model, other: w.Summary + w.Command + w.Output,
+	}
+	if u := float64(w.Usage.Input + w.Usage.CacheRead + w.Usage.CacheWrite); u > 0 && u < 1e9 {
+		m.billed = int(u)
 	}
 	m.plain, m.blocks = contentOf(w.Content)
+	if c := bytes.TrimSpace(w.Content); len(c) > 0 && !bytes.ContainsRune([]byte(`"[n`), rune(c[0])) {
+		m.odd = c
+	}
 	m.extract(w)
 	return m, nil
 }

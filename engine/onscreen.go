@@ -41,6 +41,11 @@ func (e *Engine) onScreen(ctx context.Context, c recallCall) screen {
 			s.to = max(s.to, m.ms)
 		}
 	}
+	for _, k := range c.kept {
+		for _, p := range k.parts {
+			s.rows[p.Row] = true
+		}
+	}
 	var missing []string
 	e.mu.Lock()
 	for _, key := range slices.Backward(keys) {

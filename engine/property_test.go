@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,7 +19,7 @@ func TestAssembleProperties(t *testing.T) {
 		key := fmt.Sprintf("agent:main:explicit:r%d", round)
 		for _, share := range []float64{0.01, 0.2, 0.5, 0.9, 1.1, 3} {
 			all := 0
-			for _, m := range e.measureAll(h, math.MaxInt) {
+			for _, m := range e.measureAll(h) {
 				all += m.tokens
 			}
 			p := AssembleParams{SessionID: "i" + key, SessionKey: key, Messages: h, Prompt: "which number was in the attic?", TokenBudget: Tokens(share * float64(all+200))}
@@ -38,7 +37,7 @@ func TestAssembleProperties(t *testing.T) {
 			if !slices.IsSorted(res.Kept) || len(res.Messages) == 0 {
 				t.Fatalf("%s: kept %v", where, res.Kept)
 			}
-			if len(res.Trace.Window.Shortened) == 0 && res.EstimatedTokens > max(res.Trace.Budget.Usable, 0) && res.Trace.Window.First < lay(e.measureAll(h, math.MaxInt)).live {
+			if len(res.Trace.Window.Shortened) == 0 && res.EstimatedTokens > max(res.Trace.Budget.Usable, 0) && res.Trace.Window.First < lay(e.measureAll(h)).live {
 				t.Fatalf("%s: %d tokens of %d", where, res.EstimatedTokens, res.Trace.Budget.Usable)
 			}
 			again, err := e.Assemble(t.Context(), p)

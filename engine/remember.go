@@ -33,36 +33,29 @@ type recallCall struct {
 	messages []*measure
 	start    int // the kept messages are messages[start:]
 	room     int // tokens
+	turn     string
+	book     ledger
+	kept     []keptBlock // blocks of earlier turns that the model still sees
 }
 
-// recalled is a block, and the turn it was made for. The zero value is no block.
+// recalled is a block. The zero value is no block.
 type recalled struct {
 	message json.RawMessage
 	tokens  int
-
-	turn  string
-	rows  []int64
-	texts []string // prints of the rows' texts: a changed or forgotten row ends the block
-	items []TraceItem
+	parts   []part
+	items   []TraceItem
+	failed  bool // there may be something to recall, but it could not be searched
 }
 
-// recall finds, packs and renders what bears on the question. Whatever fails is in the trace, and
-// there is no block then.
+// recall finds, packs and renders what bears on the question, once for a turn: asked again it
+// returns the same bytes. Whatever fails is in the trace, and there is no block then.
 func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 	t := &tr.Recall
-	if e.opts.RecallTokens <= 0 {
-		t.Reason = "recall is off"
-		return recalled{}
-	}
-	if may, why := c.scope.mayRecall(); !may {
+	if why := e.mayNotRecall(c.scope); why != "" {
 		t.Reason = why
 		return recalled{}
 	}
 	t.Cap = max(c.room, 0)
-	if c.room < minBlock {
-		t.Reason = "no room left in the budget"
-		return recalled{}
-	}
 	q := recall.Ask(c.question.prompt, c.question.previous)
 	t.Question, t.Context, t.Reason = q.Text, q.Context, q.Reason
 	if q.Text == "" {
@@ -71,57 +64,39 @@ func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 		}
 		return recalled{}
 	}
-	turn := textPrint(c.question.prompt) + "/" + textPrint(c.question.previous) + "/" + precedes(c)
-	if block, ok := e.again(ctx, c.scope.Session, turn); ok && block.tokens <= c.room {
-		t.Ran, t.Cached, t.Items, t.Hits = true, true, block.items, len(block.items)
-		return block
+	if c.room < minBlock {
+		t.Reason = "no room left in the budget"
+		return recalled{}
+	}
+	if known := c.book.Now; known != nil && known.Turn == c.turn {
+		if len(known.Parts) == 0 {
+			t.Ran, t.Cached, t.Reason = true, true, "nothing was recalled when this turn was first asked about"
+			return recalled{}
+		}
+		if block, ok := e.again(ctx, *known); ok {
+			if block.tokens > c.room {
+				t.Reason = "no room left in the budget for what was recalled"
+				return recalled{}
+			}
+			t.Ran, t.Cached, t.Items, t.Hits = true, true, block.items, len(block.items)
+			return block
+		}
 	}
 	block := e.find(ctx, c, q, tr)
-	block.turn = turn
-	e.mu.Lock()
-	if len(e.blocks) >= maxRemembered {
-		clear(e.blocks)
+	if !block.failed {
+		c.book.Now = &entry{Turn: c.turn, Words: textPrint(c.question.prompt), Before: precedes(c.messages, c.question), Parts: block.parts, Sum: sum(block.message)}
+		e.saveLedger(ctx, c.scope.Session, c.book)
 	}
-	delete(e.blocks, c.scope.Session)
-	if block.message != nil {
-		e.blocks[c.scope.Session] = block
-	}
-	e.mu.Unlock()
 	return block
 }
 
-// precedes identifies the message before the running turn, so that the same words asked again in a
-// later turn are another question.
-func precedes(c recallCall) string {
-	end := len(c.messages)
-	if c.question.live >= 0 {
-		end = c.question.live
+// mayNotRecall returns why a session recalls nothing, "" where it may.
+func (e *Engine) mayNotRecall(sc Scope) string {
+	if e.opts.RecallTokens <= 0 {
+		return "recall is off"
 	}
-	if end == 0 {
-		return ""
-	}
-	m := c.messages[end-1]
-	return m.role + m.print
-}
-
-// again returns the block of the running turn, if its records are still what they were.
-func (e *Engine) again(ctx context.Context, session, turn string) (recalled, bool) {
-	e.mu.Lock()
-	block, ok := e.blocks[session]
-	e.mu.Unlock()
-	if !ok || block.turn != turn {
-		return recalled{}, false
-	}
-	rows, err := e.store.Get(ctx, block.rows...)
-	if err != nil || len(rows) != len(block.rows) {
-		return recalled{}, false
-	}
-	for i, m := range rows {
-		if textPrint(m.Text) != block.texts[i] {
-			return recalled{}, false
-		}
-	}
-	return block, true
+	_, why := sc.mayRecall()
+	return why
 }
 
 // find searches, packs and renders.
@@ -143,7 +118,7 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 	if err != nil {
 		t.Reason = "search failed: " + err.Error()
 		e.log.Warn("recall failed", "error", err)
-		return recalled{}
+		return recalled{failed: true}
 	}
 	t.Ran, t.Confidence, t.Search = true, res.Confidence, res.Trace
 	hits := slices.DeleteFunc(res.Hits, func(h recall.Hit) bool {
@@ -207,12 +182,11 @@ func (e *Engine) pack(hits []recall.Hit, room int, t *RecallTrace) recalled {
 	}
 	var block recalled
 	var texts []string
-	var newest time.Time
+	var newest time.Time // what the message is dated with: a clock would change its bytes
 	for _, it := range items {
 		m := it.Hit.Message
 		texts = append(texts, renderItem(it, e.opts.Location))
-		block.rows = append(block.rows, m.Seq)
-		block.texts = append(block.texts, textPrint(m.Text))
+		block.parts = append(block.parts, partOf(it))
 		block.items = append(block.items, TraceItem{
 			ID: m.ID, Session: m.Session, Role: m.Role, Sender: m.Sender, Time: m.Time,
 			Score: it.Hit.Score, Lexical: it.Hit.Lexical, Dense: it.Hit.Dense, Tokens: cost(it), Excerpt: it.Excerpt, Why: it.Hit.Why,

@@ -20,16 +20,19 @@ type Trace struct {
 	Recall RecallTrace `json:"recall"`
 }
 
-// BudgetTrace tells which budget was used, in tokens, and what the parts of the result take.
+// BudgetTrace tells which budget was used, and what the parts of the result take, in tokens of the
+// model: Factor of them for each of ours.
 type BudgetTrace struct {
-	Tokens   int    `json:"tokens"`
-	Usable   int    `json:"usable"` // after the safety margin
-	Source   string `json:"source"` // "call", "settings" or "default"
-	Reason   string `json:"reason,omitempty"`
-	History  int    `json:"history"`
-	Prompt   int    `json:"prompt"` // of the words of this turn, which the host has taken off the budget
-	Recall   int    `json:"recall"`
-	Addition int    `json:"addition"`
+	Tokens   int     `json:"tokens"`
+	Usable   int     `json:"usable"` // after the safety margin
+	Source   string  `json:"source"` // "call", "settings" or "default"
+	Reason   string  `json:"reason,omitempty"`
+	Family   string  `json:"family,omitempty"` // whose tokenizer it is
+	Factor   float64 `json:"factor"`
+	History  int     `json:"history"`
+	Prompt   int     `json:"prompt"` // of the words of this turn, which the host has taken off the budget
+	Recall   int     `json:"recall"`
+	Addition int     `json:"addition"`
 }
 
 // WindowTrace tells what part of the history was kept.
@@ -55,6 +58,7 @@ type RecallTrace struct {
 	Confidence float64       `json:"confidence"`
 	Items      []TraceItem   `json:"items,omitempty"`
 	Dropped    []TraceDrop   `json:"dropped,omitempty"`
+	Kept       int           `json:"kept,omitempty"`   // blocks of earlier turns that stay in place
 	Cached     bool          `json:"cached,omitempty"` // same bytes as an earlier call of this turn
 	Took       time.Duration `json:"tookNs,omitempty"`
 	Search     *recall.Trace `json:"search,omitempty"`

@@ -92,15 +92,16 @@ func dependencies(ms []*measure) []int {
 }
 
 // choose picks the window: from the anchor while that fits, else from the first cut that brings the
-// history down to cutTo of limit. anchor is -1 where there is none.
-func (l layout) choose(anchor, limit int) window {
+// history down to cutTo of limit. anchor is -1 where there is none. While a turn is running, in the
+// host's tool loop, an anchor is not given up, so that its requests begin alike.
+func (l layout) choose(anchor, limit int, running bool) window {
 	w := window{live: l.live, frames: len(l.cuts)}
 	total := l.suffs[0]
 	switch {
 	case l.n == 0:
 		w.reason = "no history"
 		return w
-	case total <= limit && (anchor <= 0 || float64(total) <= giveUpFrom*float64(limit)):
+	case total <= limit && (anchor <= 0 || !running && float64(total) <= giveUpFrom*float64(limit)):
 		w.reason, w.moved = "everything fits", anchor > 0
 	case anchor > 0 && l.suffs[anchor] <= limit:
 		w.start, w.reason = anchor, "from the anchor"
@@ -174,10 +175,8 @@ func (e *Engine) saveAnchor(ctx context.Context, session string, ms []*measure, 
 	}
 }
 
-// forgetWindow drops the anchor and the block of a session whose history the host has rewritten.
+// forgetWindow drops the anchor and the blocks of a session whose history the host has rewritten.
 func (e *Engine) forgetWindow(ctx context.Context, session string) {
 	e.saveAnchor(ctx, session, nil, 0)
-	e.mu.Lock()
-	delete(e.blocks, session)
-	e.mu.Unlock()
+	e.saveLedger(ctx, session, ledger{})
 }

@@ -115,7 +115,7 @@ func TestEveryCutIsValid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 40 {
 		h := history(rng, 1+rng.IntN(8))
-		ms := e.measureAll(h, math.MaxInt)
+		ms := e.measureAll(h)
 		if bad := pairing(h); len(bad) > 0 {
 			t.Fatalf("the generator is wrong: %v", bad)
 		}
@@ -130,7 +130,7 @@ func TestEveryCutIsValid(t *testing.T) {
 		}
 		for _, limit := range limits {
 			for _, anchor := range append([]int{-1}, l.cuts...) {
-				w := l.choose(anchor, limit)
+				w := l.choose(anchor, limit, false)
 				checkWindow(t, fmt.Sprintf("round %d limit %d anchor %d", round, limit, anchor), bad, ms, l, w, limit)
 			}
 		}
@@ -166,7 +166,7 @@ func TestShortenKeepsStructure(t *testing.T) {
 		raw(`{"role":"assistant","content":[{"type":"thinking","thinking":"` + big[:4000] + `","thinkingSignature":"s"},{"type":"toolCall","id":"c1","name":"read","arguments":{"path":"x","body":"` + big[:9000] + `"}}],"stopReason":"toolUse"}`),
 		raw(`{"role":"toolResult","toolCallId":"c1","toolName":"read","content":[{"type":"text","text":"` + big + `"},{"type":"text","text":"short"}],"details":{"k":"\ud83d"},"isError":false}`),
 	}
-	ms := e.measureAll(h, math.MaxInt)
+	ms := e.measureAll(h)
 	for _, limit := range []int{1, 100, 1500, 3000, 5000, 20000} {
 		before := append([]json.RawMessage{}, h...)
 		changed, tokens := e.shorten(h, ms, limit)
@@ -181,7 +181,7 @@ func TestShortenKeepsStructure(t *testing.T) {
 			t.Fatalf("limit %d: %v", limit, bad)
 		}
 		total := 0
-		for _, m := range bare(t).measureAll(out, math.MaxInt) {
+		for _, m := range bare(t).measureAll(out) {
 			total += m.tokens
 		}
 		if d := math.Abs(float64(total - tokens)); d > 0.02*float64(total)+4 {
@@ -212,12 +212,12 @@ func TestWindowMovesRarely(t *testing.T) {
 	e := bare(t)
 	rng := rand.New(rand.NewPCG(3, 4))
 	h := history(rng, 120)
-	ms := e.measureAll(h, math.MaxInt)
+	ms := e.measureAll(h)
 	l := lay(ms)
 	limit := l.suffs[0] / 2
 	moves, turns, anchor := 0, 0, -1
 	for _, end := range l.cuts[1:] {
-		w := lay(ms[:end]).choose(anchor, limit)
+		w := lay(ms[:end]).choose(anchor, limit, false)
 		turns++
 		if w.moved {
 			moves++
@@ -253,7 +253,7 @@ func TestArrange(t *testing.T) {
 		for _, s := range tc.in {
 			h = append(h, raw(s))
 		}
-		got := arrange(e.measureAll(h, math.MaxInt))
+		got := arrange(e.measureAll(h))
 		if fmt.Sprint(got) != fmt.Sprint(tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
@@ -333,8 +333,8 @@ func BenchmarkMeasureRepeat(b *testing.B) {
 	for i := range 2000 {
 		h = append(h, raw(fmt.Sprintf(`{"role":"user","content":"%s","timestamp":%d}`, strings.Repeat("some words ", 185), i)))
 	}
-	e.measureAll(h, math.MaxInt)
+	e.measureAll(h)
 	for b.Loop() {
-		lay(e.measureAll(h, math.MaxInt))
+		lay(e.measureAll(h))
 	}
 }
