@@ -66,7 +66,7 @@ func at(sorted []float64, p float64) float64 {
 
 func (a *app) printRanking(r *eval.Report) {
 	names := []string{"recall@5", "recall@10", "recall@20", "recall@50", "all@10", "MRR@10", "nDCG@10"}
-	t := table{header: append([]string{"ranking, %", "queries"}, names...), right: map[int]bool{}}
+	t := table{header: []string{"ranking, %", "queries", "R@5", "R@10", "R@20", "R@50", "all@10", "MRR@10", "nDCG@10"}, right: map[int]bool{}}
 	for i := range names {
 		t.right[i+2] = true
 	}
@@ -86,7 +86,6 @@ func (a *app) printRanking(r *eval.Report) {
 		}
 	}
 	row("all queries", func(m eval.MetricSummary) eval.Estimate { return m.Micro })
-	row("  interval", func(m eval.MetricSummary) eval.Estimate { return eval.Estimate{} })
 	if len(r.Categories) > 1 {
 		row("mean of categories", func(m eval.MetricSummary) eval.Estimate { return m.Macro })
 		for _, c := range r.Categories {
@@ -107,9 +106,9 @@ func (a *app) printRanking(r *eval.Report) {
 }
 
 func (a *app) printContexts(r *eval.Report) {
-	t := table{header: []string{"context of"}, right: map[int]bool{}}
+	t := table{header: []string{"context, by tokens of budget"}, right: map[int]bool{}}
 	for i, b := range eval.Budgets() {
-		t.header = append(t.header, fmt.Sprintf("%d tokens", b))
+		t.header = append(t.header, strings.TrimPrefix(eval.At("", b), " "))
 		t.right[i+1] = true
 	}
 	for _, name := range []string{"budget recall", "window recall", "precision", "tokens", "false recall", "false tokens"} {
