@@ -199,6 +199,13 @@ func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
 		case err != nil:
 			return 0, err
 		case found == unknown:
+			if i == 0 && seq > 0 && strings.HasPrefix(key, entryKey) {
+				if other, err := a.reused(ctx, m, seq); err != nil {
+					return 0, err
+				} else if other {
+					continue // the id names another message: the rest of the keys decides
+				}
+			}
 			found, byFirst = seq, i == 0
 		}
 	}
@@ -288,6 +295,17 @@ func (a *appending) publicID(ctx context.Context, key string) (string, error) {
 	return "", fmt.Errorf("no free id for key %q", key)
 }
 
+// reused reports that a row with the entry id of m is another message: hosts make short ids afresh
+// for every transcript, and several transcripts can belong to one session.
+func (a *appending) reused(ctx context.Context, m *Message, seq int64) (bool, error) {
+	row, err := scanMessage(a.tx.StmtContext(ctx, a.s.stmts.whole).QueryRowContext(ctx, seq))
+	if err != nil {
+		return false, err
+	}
+	return row.SessionID != m.SessionID && row.Text != m.Text && row.TimeSource == FromMessage && m.TimeSource == FromMessage &&
+		row.Time.UnixMilli() != m.Time.UnixMilli(), nil
+}
+
 // update replaces the text of a row if it differs; sender, session and time stay.
 func (a *appending) update(ctx context.Context, m *Message, seq int64) (bool, error) {
 	row, err := scanMessage(a.tx.StmtContext(ctx, a.s.stmts.whole).QueryRowContext(ctx, seq))
@@ -295,23 +313,80 @@ func (a *appending) update(ctx context.Context, m *Message, seq int64) (bool, er
 		return false, err
 	}
 	row.Text, row.Caption, row.Raw, row.Kind = m.Text, m.Caption, m.Raw, m.Kind
+	return true, a.replace(ctx, &row)
+}
+
+// replace writes a row that is stored already, with all that is derived from it.
+func (a *appending) replace(ctx context.Context, row *Message) error {
 	if _, err := a.tx.ExecContext(ctx, `UPDATE messages SET text=?, caption=?, raw=?, kind=? WHERE seq=?`,
-		row.Text, row.Caption, []byte(row.Raw), row.Kind, seq); err != nil {
-		return false, err
+		row.Text, row.Caption, []byte(row.Raw), row.Kind, row.Seq); err != nil {
+		return err
 	}
-	res, err := a.tx.ExecContext(ctx, `INSERT INTO changes(seq) VALUES(?)`, seq)
+	res, err := a.tx.ExecContext(ctx, `INSERT INTO changes(seq) VALUES(?)`, row.Seq)
 	if err != nil {
-		return false, err
+		return err
 	}
 	n, err := res.LastInsertId()
 	if err != nil {
-		return false, err
+		return err
 	}
-	a.changes = append(a.changes, change{n, seq})
-	if err := dropVectors(ctx, a.tx, a.s.spaceNumbers(), seq); err != nil {
-		return false, err
+	a.changes = append(a.changes, change{n, row.Seq})
+	if err := dropVectors(ctx, a.tx, a.s.spaceNumbers(), row.Seq); err != nil {
+		return err
 	}
-	return true, a.stage(ctx, &row, seq, true)
+	return a.stage(ctx, row, row.Seq, true)
+}
+
+// SetKind changes what rows are, in one transaction, and returns how many it changed. Rows that become
+// Noise or Summary are not matched any more; the vectors of the others are pending again. Rows that do
+// not exist are left out.
+func (s *Store) SetKind(ctx context.Context, kind Kind, seqs ...int64) (int, error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	if kind > Noise {
+		return 0, fmt.Errorf("set kind: unknown kind %d", kind)
+	}
+	done, err := s.write(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	n, err := s.setKind(context.WithoutCancel(ctx), kind, seqs)
+	if err != nil {
+		return 0, fmt.Errorf("set kind: %w", err)
+	}
+	return n, nil
+}
+
+func (s *Store) setKind(ctx context.Context, kind Kind, seqs []int64) (n int, err error) {
+	tx, err := s.durable.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	a := &appending{analyser: newAnalyser(s.analyzer, s.cols), s: s, tx: tx, place: map[int64]int{}}
+	a.analyser.addName = a.addName
+	for _, seq := range seqs {
+		row, err := scanMessage(a.tx.StmtContext(ctx, s.stmts.whole).QueryRowContext(ctx, seq))
+		if errors.Is(err, sql.ErrNoRows) || err == nil && row.Kind == kind {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		row.Kind = kind
+		if err := a.replace(ctx, &row); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, err
+	}
+	a.publish()
+	return n, nil
 }
 
 // stage analyses a message, writes its columns and keeps them for publish.

@@ -197,6 +197,29 @@ func (s *Store) State(ctx context.Context, bucket, key string) ([]byte, error) {
 	return v, nil
 }
 
+// States returns the values of a bucket by their keys.
+func (s *Store) States(ctx context.Context, bucket string) (map[string][]byte, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	rows, err := s.reads.QueryContext(ctx, `SELECT key, value FROM state WHERE bucket=?`, bucket)
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	defer rows.Close()
+	out := map[string][]byte{}
+	for rows.Next() {
+		var key string
+		var value []byte
+		if err := rows.Scan(&key, &value); err != nil {
+			return nil, fmt.Errorf("read state: %w", err)
+		}
+		out[key] = value
+	}
+	return out, rows.Err()
+}
+
 // SetState stores a small value durably; nil deletes it. The bucket "store" is taken.
 func (s *Store) SetState(ctx context.Context, bucket, key string, value []byte) error {
 	if err := s.enter(); err != nil {
