@@ -278,7 +278,7 @@ func (s *Searcher) pool(v *index.View, r Request, l *legs) []*candidate {
 			c.denseRnk = i + 1
 		}
 	}
-	for _, h := range l.words.Hits {
+	for _, h := range l.words.Hits[:min(s.w.NeighbourPool, len(l.words.Hits))] {
 		prev, next := v.Around(h.Seq, 1, 1)
 		for _, n := range append(prev, next...) {
 			add(n)
