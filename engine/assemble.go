@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"hark/engine/mask"
 	"hark/memorybridge"
 )
 
@@ -218,6 +219,7 @@ func ask(p AssembleParams, ms []*measure) asked {
 	}
 	text, _ := sanitize(p.Prompt)
 	now := clean(text)
+	now.text, _ = mask.Text(now.text) // the question may go to an embedder on the network
 	a := asked{prompt: now.text, live: -1}
 	if now.machine {
 		if a.prompt = taskOf(now.text); a.prompt == "" {

@@ -39,6 +39,7 @@ type Options struct {
 	KeepBlocks   KeepBlocks          // whether blocks of earlier turns stay in place; default DefaultKeepBlocks
 	RecallTools  bool                // recall tool calls and output too, labelled as such
 	LearnCron    bool                // learn from cron and hook sessions as from the owner; they still recall nothing
+	KeepSecrets  bool                // store API keys, tokens and passwords as they come, instead of masking them
 	Recall       *recall.Options     // of the search; nil means its defaults
 }
 
@@ -57,6 +58,7 @@ type Engine struct {
 
 	ingest   sync.Mutex // held where identities are looked up before they are written
 	children sync.Mutex // guards the spawn records in the store's state
+	branches sync.Mutex // guards the records of cut branches in the store's state
 
 	mu       sync.Mutex
 	lineages map[string]string   // session id → session key
@@ -187,12 +189,12 @@ func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapRes
 	if len(p.History) == 0 {
 		return BootstrapResult{Bootstrapped: true, Reason: "no history supplied; what was committed is stored"}, nil
 	}
-	d := delivery{key: key, sessionID: p.SessionID, partial: p.History[0].Seq > 1}
+	d := delivery{key: key, sessionID: p.SessionID, partial: p.History[0].Seq > 1, page: true, ends: p.Complete}
 	for _, h := range p.History {
 		d.items = append(d.items, item{
 			raw:     h.Message,
 			created: parseTime(quoted(h.CreatedAt)),
-			place:   place{entryID: h.EntryID, idem: h.IdempotencyKey},
+			place:   place{entryID: h.EntryID, parent: h.ParentID, idem: h.IdempotencyKey},
 		})
 	}
 	done, err := e.save(ctx, d)
@@ -240,7 +242,9 @@ func (e *Engine) Compact(ctx context.Context, p CompactParams) (CompactResult, e
 		return CompactResult{}, fmt.Errorf("compact through the host: %w", err)
 	}
 	if res.Compacted {
-		e.forgetWindow(ctx, e.lineage(ctx, sessionKey(p.SessionKey, p.SessionTarget), p.SessionID))
+		key := e.lineage(ctx, sessionKey(p.SessionKey, p.SessionTarget), p.SessionID)
+		e.forgetWindow(ctx, key)
+		e.keepSummary(ctx, key, p.SessionID, res.Result)
 	}
 	return res, nil
 }

@@ -13,6 +13,7 @@ import (
 // place is what a delivery says about one message's place in the host's transcript.
 type place struct {
 	entryID    string
+	parent     string // entry before it on the active branch
 	idem       string
 	agent      string
 	sessionID  string
@@ -49,9 +50,10 @@ func contentKey(session, role, mark string, ms int64, occurrence int) string {
 	return key
 }
 
-// millis is the message's own time, 0 where it has none.
+// millis is the message's own time, 0 where it has none. A summary has none that counts: hosts hand it
+// over with and without.
 func (m *message) millis() int64 {
-	if m.at.IsZero() {
+	if m.at.IsZero() || m.role == "summary" {
 		return 0
 	}
 	return m.at.UnixMilli()
@@ -70,7 +72,7 @@ func (o occurrences) next(session string, m *message, mark string) int {
 // identify lists the keys of a message, most reliable first. The position counts only together with
 // the content, because a transcript that is cut back gives its positions to other messages.
 func identify(session string, m *message, mark string, at place, occurrence int) []string {
-	keys := make([]string, 0, 4)
+	keys := make([]string, 0, 5)
 	session = oneLine(session)
 	if at.entryID != "" {
 		keys = append(keys, "entry:"+session+"/"+oneLine(at.entryID))
@@ -84,6 +86,9 @@ func identify(session string, m *message, mark string, at place, occurrence int)
 	}
 	if at.positioned {
 		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s", at.agent, at.sessionID, at.generation, at.position, mark[:8])))
+	}
+	if m.reply != "" {
+		keys = append(keys, "reply:"+session+"/"+oneLine(m.reply)+"/"+mark)
 	}
 	return append(keys, contentKey(session, m.role, mark, m.millis(), occurrence))
 }

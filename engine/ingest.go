@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"hark/engine/mask"
 	"hark/index"
 )
 
@@ -35,6 +36,8 @@ type delivery struct {
 	items          []item
 	known          int  // so many of the first items are there for numbering only
 	partial        bool // not the session from its beginning: repetitions cannot be counted
+	page           bool // of the host's transcript: neighbours on the active branch
+	ends           bool // the active branch ends with the last item
 	receipt        *index.Receipt
 }
 
@@ -83,13 +86,30 @@ func (e *Engine) AfterTurn(ctx context.Context, p AfterTurnParams) error {
 			known = 0
 		}
 	}
-	_, err := e.save(ctx, delivery{
-		key: key, sessionID: p.SessionID, heartbeat: p.IsHeartbeat, items: items(p.Messages), known: known,
-	})
+	d := delivery{key: key, sessionID: p.SessionID, heartbeat: p.IsHeartbeat, items: items(p.Messages), known: known}
+	if p.AutoCompactionSummary != "" {
+		d.items = append(d.items, summaryItem(p.AutoCompactionSummary))
+	}
+	_, err := e.save(ctx, d)
 	if err != nil {
 		return fmt.Errorf("store the turn: %w", err)
 	}
 	return nil
+}
+
+// summaryItem is a compaction's summary that the host tells beside its messages.
+func summaryItem(text string) item {
+	return item{raw: json.RawMessage(`{"role":"compactionSummary","summary":` + string(encodeText(text)) + `}`)}
+}
+
+// keepSummary stores the summary of a compaction; it is kept as such and never recalled.
+func (e *Engine) keepSummary(ctx context.Context, key, sessionID string, c *Compaction) {
+	if c == nil || strings.TrimSpace(c.Summary) == "" {
+		return
+	}
+	if _, err := e.save(ctx, delivery{key: key, sessionID: sessionID, partial: true, items: []item{summaryItem(c.Summary)}}); err != nil {
+		e.log.Warn("summary of a compaction not stored", "error", err)
+	}
 }
 
 // CommitTurn implements ContextEngine. Its errors leave nothing written; the host repeats the call.
@@ -152,6 +172,9 @@ func turnItems(p CommitTurnParams, sessionID string) []item {
 	}
 	if m, err := decode(out[0].raw); err == nil && m.role == "user" {
 		out[0].place.entryID, out[0].place.idem = first.EntryID, first.IdempotencyKey
+		if first.EffectiveParentID != nil {
+			out[0].place.parent = *first.EffectiveParentID
+		}
 	}
 	if len(out) > 1 {
 		out[len(out)-1].place.entryID = last.EntryID
@@ -183,6 +206,7 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	msgs, kept := decodeItems(d.items)
 	out := saved{skipped: len(d.items) - len(kept)}
 	sc := e.scope(ctx, d.key, d.sessionID, ownerOf(msgs))
+	markTasks(msgs, sc)
 	kinds := classify(msgs, sc, d.heartbeat)
 
 	if d.partial && slices.ContainsFunc(msgs, func(m message) bool { return m.at.IsZero() }) {
@@ -209,6 +233,12 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	out.Appended = done
 	if err != nil {
 		return out, err
+	}
+	if b, ok := d.branch(sc.Session, done.Seqs); ok && len(done.Seqs) == len(rows) {
+		if err := e.follow(ctx, b); err != nil {
+			// The messages are stored; the next page of the transcript tells the same.
+			e.log.Warn("cut branches not followed", "error", err)
+		}
 	}
 	e.log.Debug("stored", "new", done.New, "duplicate", done.Duplicate, "updated", done.Updated,
 		"replayed", done.Replayed, "skipped", out.skipped)
@@ -248,6 +278,11 @@ func (e *Engine) repetition(ctx context.Context, session string, m *message, mar
 // row makes the index's row of a message.
 func (e *Engine) row(m *message, it item, sc Scope, sessionID string, kind index.Kind, keys []string) index.Message {
 	_, role := m.kindOf()
+	if m.masked > 0 && e.opts.KeepSecrets {
+		if open, err := decodeOpen(it.raw); err == nil {
+			m = &open
+		}
+	}
 	r := index.Message{
 		Keys: keys, Session: sc.Session, SessionID: sessionID, Scope: sc.Stored, Kind: kind, Role: role,
 		Text: m.said, Caption: joinLines(m.tool, m.caption), Time: m.at, TimeSource: index.FromMessage,
@@ -269,6 +304,9 @@ func (e *Engine) row(m *message, it item, sc Scope, sessionID string, kind index
 	}
 	if !m.binary && len(it.raw) <= maxRaw && utf8.Valid(it.raw) {
 		r.Raw = it.raw
+		if !e.opts.KeepSecrets {
+			r.Raw, _ = mask.JSON(it.raw)
+		}
 	}
 	return r
 }
@@ -324,6 +362,7 @@ func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *inde
 		total.Duplicate += done.Duplicate
 		total.Updated += done.Updated
 		total.Replayed = done.Replayed
+		total.Seqs = append(total.Seqs, done.Seqs...)
 		if done.New+done.Updated > 0 && e.worker != nil {
 			e.worker.follow(ctx, batch, done.Seqs)
 		}

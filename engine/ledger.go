@@ -170,7 +170,7 @@ func (e *Engine) again(ctx context.Context, en entry) (block recalled, ok bool) 
 	var newest time.Time
 	for i, m := range ms {
 		it, ok := en.Parts[i].item(m)
-		if !ok || m.Seq != en.Parts[i].Row {
+		if !ok || m.Seq != en.Parts[i].Row || m.Kind != index.Said && m.Kind != index.Tool { // cut off since
 			return recalled{}, false
 		}
 		texts = append(texts, renderItem(it, e.opts.Location))

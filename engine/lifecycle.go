@@ -60,6 +60,9 @@ type BootstrapParams struct {
 	// History is what the session's transcript holds and the engine may not have seen, oldest
 	// first; the plugin reads it with the host's transcript cursor. An extension of Hark.
 	History []HistoryEntry `json:"history,omitempty"`
+	// Complete says that History ends where the conversation does now: what is stored beyond it is on
+	// a branch that was cut. An extension of Hark.
+	Complete bool `json:"complete,omitempty"`
 }
 
 // HistoryEntry is one row of the host's transcript cursor.

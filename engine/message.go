@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hark/engine/mask"
 )
 
 // Limits of what is kept of one message for search, in bytes. Tool text is long and repeats itself;
@@ -27,6 +29,7 @@ type wireMessage struct {
 	Content        json.RawMessage `json:"content"`
 	Timestamp      json.RawMessage `json:"timestamp"`
 	IdempotencyKey string          `json:"idempotencyKey"`
+	ResponseID     string          `json:"responseId"`
 	ToolCallID     string          `json:"toolCallId"`
 	ToolName       string          `json:"toolName"`
 	StopReason     string          `json:"stopReason"`
@@ -77,9 +80,11 @@ type message struct {
 	sender  string
 	owner   *bool
 	idem    string
+	reply   string // id of the provider's response
 	stop    string
 	custom  string
 	binary  bool // carries images or data URIs
+	masked  int  // secrets that were taken out of said and tool
 	machine bool // a user message no person wrote
 	blocks  []block
 	plain   string          // content where it is one string
@@ -91,8 +96,16 @@ type message struct {
 
 var errNotMessage = errors.New("not a message object")
 
-// decode reads a host's message. It fails only for what is no JSON object.
-func decode(raw json.RawMessage) (message, error) {
+// decode reads a host's message. It fails only for what is no JSON object. Secrets are masked, before
+// anything is shortened, so that no part of one remains.
+func decode(raw json.RawMessage) (message, error) { return decodeAs(raw, mask.Text) }
+
+// decodeOpen is decode with the secrets left in, for stores whose owner wants them.
+func decodeOpen(raw json.RawMessage) (message, error) {
+	return decodeAs(raw, func(text string) (string, int) { return text, 0 })
+}
+
+func decodeAs(raw json.RawMessage, cover func(string) (string, int)) (message, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 || trimmed[0] != '{' {
 		return message{}, errNotMessage
@@ -102,7 +115,7 @@ func decode(raw json.RawMessage) (message, error) {
 		return message{}, fmt.Errorf("%w: %w", errNotMessage, err)
 	}
 	m := message{
-		role: roleOf(w.Role), result: w.ToolCallID, idem: w.IdempotencyKey, stop: w.StopReason,
+		role: roleOf(w.Role), result: w.ToolCallID, idem: w.IdempotencyKey, reply: w.ResponseID, stop: w.StopReason,
 		custom: w.CustomType, owner: w.OpenClaw.SenderIsOwner, sender: plainLine(w.OpenClaw.SenderName),
 		at: parseTime(w.Timestamp), model: w.Model, other: w.Summary + w.Command + w.Output,
 	}
@@ -113,7 +126,7 @@ func decode(raw json.RawMessage) (message, error) {
 	if c := bytes.TrimSpace(w.Content); len(c) > 0 && !bytes.ContainsRune([]byte(`"[n`), rune(c[0])) {
 		m.odd = c
 	}
-	m.extract(w)
+	m.extract(w, cover)
 	return m, nil
 }
 
@@ -176,8 +189,13 @@ func contentOf(raw json.RawMessage) (string, []block) {
 	return "", blocks
 }
 
-// extract fills the texts of m.
-func (m *message) extract(w wireMessage) {
+// extract fills the texts of m, with cover over its secrets.
+func (m *message) extract(w wireMessage, cover func(string) (string, int)) {
+	hide := func(text string) string {
+		text, n := cover(text)
+		m.masked += n
+		return text
+	}
 	texts := make([]string, 0, len(m.blocks)+1)
 	if m.plain != "" {
 		texts = append(texts, m.plain)
@@ -215,17 +233,17 @@ func (m *message) extract(w wireMessage) {
 		if w.ToolName != "" {
 			text = plainLine(w.ToolName) + ": " + text
 		}
-		m.tool = excerpt(strings.TrimSpace(text), maxToolText)
+		m.tool = excerpt(hide(strings.TrimSpace(text)), maxToolText)
 	case "user":
 		cleaned := clean(text)
-		m.said, m.machine = excerpt(cleaned.text, maxSaidText), cleaned.machine
+		m.said, m.machine = excerpt(hide(cleaned.text), maxSaidText), cleaned.machine
 		if m.sender == "" {
 			m.sender = cleaned.sender
 		}
 	default:
-		m.said = excerpt(stripHost(text), maxSaidText)
+		m.said = excerpt(hide(stripHost(text)), maxSaidText)
 		callsText, binary := sanitize(strings.Join(calls, "\n"))
-		m.tool, m.binary = excerpt(callsText, maxToolText), m.binary || binary
+		m.tool, m.binary = excerpt(hide(callsText), maxToolText), m.binary || binary
 	}
 }
 

@@ -36,6 +36,19 @@ func classify(msgs []message, sc Scope, heartbeat bool) []index.Kind {
 	return kinds
 }
 
+// markTasks notes that what a subagent is told comes from the agent that started it, not from a person,
+// unless the host says who it is.
+func markTasks(msgs []message, sc Scope) {
+	if sc.Address.Audience != Subagent {
+		return
+	}
+	for i := range msgs {
+		if m := &msgs[i]; m.role == "user" && m.owner == nil && m.sender == "" {
+			m.machine = true
+		}
+	}
+}
+
 // isFailed reports an assistant message that was cut off or is an error.
 func isFailed(stop string) bool { return stop == "error" || stop == "aborted" }
 

@@ -41,7 +41,7 @@ type Address struct {
 // each with an optional :topic:<id> or :thread:<id> at the end, and with the agent prefix left out.
 // Ids may contain colons. Everything else is Unknown.
 func ParseKey(key string) Address {
-	parts := strings.Split(strings.ToLower(strings.TrimSpace(key)), ":")
+	parts := strings.Split(canonicalKey(key), ":")
 	a := Address{Audience: Unknown}
 	if len(parts) >= 3 && parts[0] == "agent" {
 		a.Agent, parts = parts[1], parts[2:]
@@ -82,6 +82,9 @@ func ParseKey(key string) Address {
 	a.parsePeer(parts)
 	return a
 }
+
+// canonicalKey is the one spelling of a session key: hosts compare keys without regard to case.
+func canonicalKey(key string) string { return strings.ToLower(strings.TrimSpace(key)) }
 
 // parsePeer reads [channel[:account]]:<kind>:<id…>. The kind word is looked for in the first three
 // places only, so that an id containing "group" cannot turn a direct session into another.
@@ -184,7 +187,7 @@ func newScopes(agent string, policy Policy, cron bool, links map[string][]string
 // of computes the scope of a session. The owner flag is what the host says about the person of a
 // direct session.
 func (s scopes) of(key, sessionID string, owner bool) Scope {
-	key = strings.TrimSpace(key)
+	key = canonicalKey(key)
 	sc := Scope{Address: ParseKey(key), Session: key}
 	if key == "" {
 		sc.Session = "id:" + sessionID

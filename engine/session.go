@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"strings"
 )
 
 // maxRemembered bounds the maps an engine keeps beside the store; they are refilled from it.
@@ -11,7 +10,7 @@ const maxRemembered = 10_000
 
 // lineage returns the session's key: the one given, else the one last seen with the session id, else "".
 func (e *Engine) lineage(ctx context.Context, key, sessionID string) string {
-	key = strings.TrimSpace(key)
+	key = canonicalKey(key)
 	if sessionID == "" {
 		return key
 	}

@@ -22,7 +22,7 @@ const maxSpawnDepth = 8
 // PrepareSubagentSpawn implements ContextEngine. The record lives until the child's end is
 // reported, the result is rolled back, or its TTL (24 hours unless given) is over.
 func (e *Engine) PrepareSubagentSpawn(ctx context.Context, p SpawnParams) (*Spawn, error) {
-	child := strings.TrimSpace(p.ChildSessionKey)
+	child := canonicalKey(p.ChildSessionKey)
 	if child == "" || strings.TrimSpace(p.ParentSessionKey) == "" {
 		return nil, errors.New("prepare subagent: parent and child session keys are required")
 	}
@@ -37,7 +37,7 @@ func (e *Engine) PrepareSubagentSpawn(ctx context.Context, p SpawnParams) (*Spaw
 	if p.TTLMs > 0 {
 		ttl = time.Duration(p.TTLMs) * time.Millisecond
 	}
-	rec := spawnRecord{Parent: strings.TrimSpace(p.ParentSessionKey), Mode: mode, Expires: e.opts.Clock().Add(ttl).UnixMilli()}
+	rec := spawnRecord{Parent: canonicalKey(p.ParentSessionKey), Mode: mode, Expires: e.opts.Clock().Add(ttl).UnixMilli()}
 	err := e.editSpawns(ctx, func(all map[string]spawnRecord) bool { all[child] = rec; return true })
 	if err != nil {
 		return nil, fmt.Errorf("prepare subagent: %w", err)
@@ -52,8 +52,8 @@ func (e *Engine) PrepareSubagentSpawn(ctx context.Context, p SpawnParams) (*Spaw
 // returned Spawn. A child that is not known is no error.
 func (e *Engine) RollbackSpawn(ctx context.Context, childSessionKey string) error {
 	return e.editSpawns(ctx, func(all map[string]spawnRecord) bool {
-		_, ok := all[strings.TrimSpace(childSessionKey)]
-		delete(all, strings.TrimSpace(childSessionKey))
+		_, ok := all[canonicalKey(childSessionKey)]
+		delete(all, canonicalKey(childSessionKey))
 		return ok
 	})
 }

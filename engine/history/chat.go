@@ -197,12 +197,13 @@ func (d *decoding) chatKey(session string) string {
 	return KeyFor(d.opts.Agent, session)
 }
 
-// KeyFor returns the session key for a name: the name itself where it is a whole key of the host,
+// KeyFor returns the session key for a name, in small letters as hosts compare them: the name itself where it is a whole key of the host,
 // agent:<agent>:<name> where it is the rest of one (main, telegram:direct:42), and otherwise
 // agent:<agent>:explicit:<name>.
 func KeyFor(agent, name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
 	switch {
-	case strings.HasPrefix(strings.ToLower(name), "agent:"):
+	case strings.HasPrefix(name, "agent:"):
 		return name
 	case engine.ParseKey(name).Audience != engine.Unknown:
 		return "agent:" + agent + ":" + name
