@@ -16,6 +16,7 @@ import (
 var large = flag.Bool("large", false, "benchmark 100,000 messages too")
 
 func benchSizes(b *testing.B, run func(b *testing.B, n int)) {
+	b.Helper()
 	sizes := []int{10_000}
 	if *large {
 		sizes = append(sizes, 100_000)
@@ -114,6 +115,7 @@ var benchSpace = Space{"bench", benchDim}
 
 // quantiles reports the median and 95th percentile of timed runs.
 func quantiles(b *testing.B, took []time.Duration) {
+	b.Helper()
 	if len(took) == 0 {
 		return
 	}
@@ -128,6 +130,7 @@ func quantiles(b *testing.B, took []time.Duration) {
 
 func BenchmarkAppendBulk(b *testing.B) {
 	benchSizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		ms := history(n)
 		for b.Loop() {
 			s, err := Open(context.Background(), b.TempDir(), nil)
@@ -172,8 +175,12 @@ func BenchmarkStore(b *testing.B) {
 				took = append(took, time.Since(began))
 			}
 			quantiles(b, took)
-			s.Forget(ctx, Selection{Session: "live"})
-			s.Settle(ctx)
+			if _, err := s.Forget(ctx, Selection{Session: "live"}); err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Settle(ctx); err != nil {
+				b.Fatal(err)
+			}
 		})
 		b.Run("match", func(b *testing.B) {
 			r := rand.New(rand.NewPCG(3, 3))

@@ -379,11 +379,11 @@ func (s *Store) sizes() map[string]int64 {
 	out := map[string]int64{"log": 0, "words": 0, "set aside": 0}
 	_ = filepath.WalkDir(s.dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
-			return nil
+			return nil //nolint:nilerr // it vanished meanwhile
 		}
 		info, err := e.Info()
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // it vanished meanwhile
 		}
 		rel, _ := filepath.Rel(s.dir, path)
 		top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")

@@ -37,18 +37,21 @@ func numbered(n int) []Message {
 func TestDamagedWordsAreRebuilt(t *testing.T) {
 	damages := map[string]func(t *testing.T, words string){
 		"removed": func(t *testing.T, words string) {
+			t.Helper()
 			if err := os.RemoveAll(words); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"segment cut": func(t *testing.T, words string) { cut(t, words, ".zap") },
-		"root cut":    func(t *testing.T, words string) { cut(t, words, ".bolt") },
+		"segment cut": func(t *testing.T, words string) { t.Helper(); cut(t, words, ".zap") },
+		"root cut":    func(t *testing.T, words string) { t.Helper(); cut(t, words, ".bolt") },
 		"root gone": func(t *testing.T, words string) {
+			t.Helper()
 			if err := os.Remove(filepath.Join(words, "root.bolt")); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"zeroes": func(t *testing.T, words string) {
+			t.Helper()
 			if err := os.WriteFile(filepath.Join(words, "root.bolt"), make([]byte, 65536), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +143,7 @@ func TestUnreadableWordsAreLeftAlone(t *testing.T) {
 	if err := os.Chmod(words, 0); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(words, 0o700)
+	defer func() { _ = os.Chmod(words, 0o700) }()
 	if _, err := os.ReadDir(words); err == nil {
 		t.Skip("this user may read everything")
 	}

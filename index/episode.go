@@ -86,7 +86,7 @@ func (c *columns) enlist(s *session, slot int32) {
 	if !c.rows[slot].talk() {
 		return
 	}
-	at := 0
+	var at int
 	s.talk, at = c.insert(s.talk, slot)
 	if at < len(s.talk)-1 {
 		c.cut(s)

@@ -76,11 +76,11 @@ func (a *admission) query() query.Query {
 		return q
 	}
 	if len(a.names) > 0 {
-		var any []query.Query
+		var scopes []query.Query
 		for _, s := range a.names {
-			any = append(any, term(fieldScope, s))
+			scopes = append(scopes, term(fieldScope, s))
 		}
-		all = append(all, query.NewDisjunctionQuery(any))
+		all = append(all, query.NewDisjunctionQuery(scopes))
 	}
 	if a.lineage != "" {
 		all = append(all, term(fieldSession, a.lineage))

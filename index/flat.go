@@ -151,7 +151,7 @@ func (f *flat) nearest(ctx context.Context, q []float32, admit bitset, n int) (f
 	all := best{n: n}
 	for i := range scans {
 		out.merge(scans[i].moments)
-		for _, h := range scans[i].best.heap {
+		for _, h := range scans[i].heap {
 			all.add(h)
 		}
 	}

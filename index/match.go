@@ -209,7 +209,7 @@ func (m *matching) countSlots(from, to int) (matched []int) {
 			continue
 		}
 		m.docs++
-		d, any := c.doc(r), false
+		d, holds := c.doc(r), false
 		for i := range m.terms {
 			t := &m.terms[i]
 			if !t.term.Keyed() {
@@ -217,10 +217,10 @@ func (m *matching) countSlots(from, to int) (matched []int) {
 			}
 			if m.buf = d.Lookup(t.hash, m.buf[:0]); len(m.buf) > 0 {
 				t.df++
-				any = true
+				holds = true
 			}
 		}
-		if any {
+		if holds {
 			matched = append(matched, slot)
 		}
 	}
@@ -295,14 +295,14 @@ const (
 )
 
 func (m *matching) query() query.Query {
-	any := make([]query.Query, 0, len(m.used))
+	asked := make([]query.Query, 0, len(m.used))
 	for _, i := range m.used {
 		t := query.NewTermQuery(m.terms[i].term.Key())
 		t.SetField(fieldTerms)
 		t.SetBoost(m.terms[i].boost)
-		any = append(any, t)
+		asked = append(asked, t)
 	}
-	var q query.Query = query.NewDisjunctionQuery(any)
+	var q query.Query = query.NewDisjunctionQuery(asked)
 	if f := m.admit.query(); f != nil {
 		b := query.NewBooleanQuery([]query.Query{q}, nil, nil)
 		b.AddFilter(f)

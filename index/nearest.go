@@ -55,14 +55,12 @@ func (s *Store) UseSpace(ctx context.Context, want Space) error {
 	s.use = sp
 	loading := sp.loading
 	s.mu.Unlock()
-	s.tasks.Add(1)
-	go func() {
-		defer s.tasks.Done()
+	s.tasks.Go(func() {
 		defer close(loading)
 		if err := s.loadLeg(load, sp, l); err != nil && load.Err() == nil {
 			s.trouble("load vectors", err)
 		}
-	}()
+	})
 	if n > loadAtOnce {
 		return nil
 	}

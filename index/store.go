@@ -59,8 +59,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.open(ctx); err != nil {
-		s.release()
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), s.release())
 	}
 	return s, nil
 }
@@ -337,7 +336,7 @@ func (l *errorLog) list() []string {
 // trouble records and logs an error of background work that nobody is there to receive.
 func (s *Store) trouble(what string, err error) {
 	s.errors.add(what, err)
-	s.log.Warn(what, "dir", s.dir, "error", err)
+	s.log.Warn("background work failed", "what", what, "dir", s.dir, "error", err)
 }
 
 // relift brings the lift up to date after rows changed; the caller has the turn to write, so

@@ -147,11 +147,7 @@ func (s *Store) openWords(ctx context.Context) error {
 		return err
 	}
 	w.open(ctx)
-	s.tasks.Add(1)
-	go func() {
-		defer s.tasks.Done()
-		w.run(s.ctx)
-	}()
+	s.tasks.Go(func() { w.run(s.ctx) })
 	w.wake()
 	return nil
 }
@@ -215,7 +211,7 @@ func (w *words) attach(ctx context.Context) (cur cursor, fresh bool, err error) 
 		return nil
 	})
 	if err == nil && !fresh {
-		cur, err = w.compare(ctx)
+		cur, err = w.compare()
 	}
 	if err != nil {
 		w.detach()
@@ -224,7 +220,7 @@ func (w *words) attach(ctx context.Context) (cur cursor, fresh bool, err error) 
 }
 
 // compare checks an existing index against the rows as far as it has followed them.
-func (w *words) compare(ctx context.Context) (cur cursor, err error) {
+func (w *words) compare() (cur cursor, err error) {
 	err = guarded(func() error {
 		r, err := w.idx.Reader()
 		if err != nil {

@@ -72,8 +72,8 @@ const (
 	sure   = 0.45
 )
 
-// Budget is how much of max, in tokens, is worth spending on the hits: the amount follows the
+// Budget is how much of limit, in tokens, is worth spending on the hits: the amount follows the
 // confidence, for a hard gate would silence too many questions that have an answer.
-func (r *Result) Budget(max int) int {
-	return int(float64(max) * clamp((r.Confidence-silent)/(sure-silent), 0, 1))
+func (r *Result) Budget(limit int) int {
+	return int(float64(limit) * clamp((r.Confidence-silent)/(sure-silent), 0, 1))
 }

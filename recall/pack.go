@@ -73,8 +73,8 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 			drop(SaysNought) // ranked by its neighbours alone
 			continue
 		}
-		print := fingerprintOf(text)
-		if copied(prints, print) {
+		words := fingerprintOf(text)
+		if copied(prints, words) {
 			drop(NearCopy)
 			continue
 		}
@@ -89,7 +89,7 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 		}
 		left -= cost
 		items = append(items, it)
-		prints = append(prints, print)
+		prints = append(prints, words)
 	}
 	return items, dropped
 }

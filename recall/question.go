@@ -170,12 +170,12 @@ func wordsOf(s string) []string {
 func set(list string) map[string]bool {
 	m := map[string]bool{}
 	if strings.Contains(list, "|") {
-		for _, p := range strings.Split(list, "|") {
+		for p := range strings.SplitSeq(list, "|") {
 			m[strings.Join(strings.Fields(p), " ")] = true
 		}
 		return m
 	}
-	for _, w := range strings.Fields(list) {
+	for w := range strings.FieldsSeq(list) {
 		m[w] = true
 	}
 	return m

@@ -81,7 +81,7 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 		return nil, err
 	}
 	ranked, sc := s.rank(ctx, r, q, legs, t)
-	if err := s.finish(ctx, r, ranked, sc, legs, res); err != nil {
+	if err := s.finish(ctx, r, ranked, sc, res); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -313,12 +313,7 @@ func admits(f index.Filter, row index.Row) bool {
 	if !kind || f.AllScopes {
 		return kind
 	}
-	for _, s := range f.Scopes {
-		if s == row.Scope {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.Scopes, row.Scope)
 }
 
 // surroundings lists the rows whose vectors smoothing needs, ascending: the pool, its
@@ -362,7 +357,7 @@ func (s *Searcher) dense(ctx context.Context, seqs []int64, l *legs) *dense {
 }
 
 // finish drops what is on screen, loads the rows and writes the trace.
-func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, sc *scorer, l *legs, res *Result) error {
+func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, sc *scorer, res *Result) error {
 	t := res.Trace
 	res.Confidence = t.Confidence
 	var keep []*candidate
@@ -422,7 +417,7 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 	for seq := range explain {
 		missing = append(missing, seq)
 	}
-	sort.Slice(missing, func(i, j int) bool { return missing[i] < missing[j] })
+	slices.Sort(missing)
 	v := s.store.View()
 	defer v.Close()
 	for _, seq := range missing {

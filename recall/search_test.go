@@ -1,7 +1,6 @@
 package recall_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -297,7 +296,6 @@ func TestReadingChangesNothing(t *testing.T) {
 // QRY-04: nothing asked, nothing found, nothing spent.
 func TestBlankAsksNothing(t *testing.T) {
 	w := newWorld(t, embedtest.Broken(embedtest.Hashed(8), errors.New("no route")))
-	w.store.Append(context.Background(), index.Batch{})
 	for _, q := range []string{"", "  ", "👍", "ok"} {
 		res := w.search(q)
 		if len(res.Hits) != 0 || res.Trace.Dense.Reason != "" || res.Trace.Asked == "" {

@@ -1,6 +1,7 @@
 package terms
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -35,12 +36,7 @@ var instructionStems = sync.OnceValue(func() map[string]bool {
 func (a *Analyzer) Query(text string, mains []Lang) []QueryTerm {
 	var langs []Lang
 	add := func(l Lang) {
-		for _, k := range langs {
-			if k == l {
-				return
-			}
-		}
-		if l != "" {
+		if l != "" && !slices.Contains(langs, l) {
 			langs = append(langs, l)
 		}
 	}
