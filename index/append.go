@@ -61,8 +61,8 @@ func (st *statements) close() {
 
 // Append stores a batch in one transaction that is on disk when it returns, with its words
 // searchable. Messages that are known by any key are duplicates; where the first key is of a
-// transcript entry ("entry:") and the text differs, the row's text, caption, raw form and
-// kind are replaced and its vectors are pending again. Forgotten messages stay forgotten:
+// transcript entry ("entry:"), which the row has too or gets now as its first, and the text differs,
+// the row's text, caption, raw form and kind are replaced and its vectors are pending again. Forgotten messages stay forgotten:
 // they count as duplicates with row 0. On any error nothing is stored.
 func (s *Store) Append(ctx context.Context, b Batch) (Appended, error) {
 	if err := s.enter(); err != nil {
@@ -226,8 +226,8 @@ func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
 			return 0, err
 		}
 	}
-	if found > 0 && byFirst && strings.HasPrefix(m.Keys[0], entryKey) {
-		updated, err := a.update(ctx, m, found)
+	if found > 0 && strings.HasPrefix(m.Keys[0], entryKey) {
+		updated, err := a.update(ctx, m, found, byFirst)
 		if err != nil {
 			return 0, err
 		}
@@ -306,11 +306,16 @@ func (a *appending) reused(ctx context.Context, m *Message, seq int64) (bool, er
 		row.Time.UnixMilli() != m.Time.UnixMilli(), nil
 }
 
-// update replaces the text of a row if it differs; sender, session and time stay.
-func (a *appending) update(ctx context.Context, m *Message, seq int64) (bool, error) {
+// update replaces the text of a row if it differs; sender, session and time stay. A row that was
+// found by another key than its entry takes the entry's text only where it had no entry before.
+func (a *appending) update(ctx context.Context, m *Message, seq int64, byEntry bool) (bool, error) {
 	row, err := scanMessage(a.tx.StmtContext(ctx, a.s.stmts.whole).QueryRowContext(ctx, seq))
 	if err != nil || row.Text == m.Text {
 		return false, err
+	}
+	had := slices.ContainsFunc(row.Keys, func(k string) bool { return strings.HasPrefix(k, entryKey) && k != m.Keys[0] })
+	if !byEntry && had {
+		return false, nil
 	}
 	row.Text, row.Caption, row.Raw, row.Kind = m.Text, m.Caption, m.Raw, m.Kind
 	return true, a.replace(ctx, &row)

@@ -155,6 +155,7 @@ func BenchmarkAppendBulk(b *testing.B) {
 
 func BenchmarkStore(b *testing.B) {
 	benchSizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		dir := b.TempDir()
 		s, vs := filled(b, dir, n)
 		ctx := context.Background()

@@ -307,6 +307,7 @@ func killed(t *testing.T, dir string, r *rand.Rand) (done int) {
 }
 
 func appendForever(t *testing.T, dir string) {
+	t.Helper()
 	ctx := context.Background()
 	s, err := Open(ctx, dir, nil)
 	if err != nil {

@@ -279,7 +279,7 @@ func (w *words) step(ctx context.Context) (more bool, err error) {
 	down := f.down
 	f.mu.Unlock()
 	if down {
-		w.open(ctx)
+		w.open()
 		f.mu.Lock()
 		down = f.down
 		f.mu.Unlock()

@@ -81,6 +81,7 @@ func TestModel(t *testing.T) {
 }
 
 func runModel(t *testing.T, seed uint64) {
+	t.Helper()
 	ctx := context.Background()
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(seed, 99))

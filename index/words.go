@@ -146,7 +146,7 @@ func (s *Store) openWords(ctx context.Context) error {
 	if err := w.follow.load(ctx, s); err != nil {
 		return err
 	}
-	w.open(ctx)
+	w.open()
 	s.tasks.Go(func() { w.run(s.ctx) })
 	w.wake()
 	return nil
@@ -154,12 +154,12 @@ func (s *Store) openWords(ctx context.Context) error {
 
 // open makes an index ready, a new one where there is none or it cannot be trusted. Where it
 // can be neither opened nor set aside, words are matched by scanning until it can.
-func (w *words) open(ctx context.Context) {
-	cur, fresh, err := w.attach(ctx)
+func (w *words) open() {
+	cur, fresh, err := w.attach()
 	if err != nil && !transient(err) {
 		w.s.trouble("lexical index set aside, to be rebuilt from the rows", err)
 		if err = w.setAside(); err == nil {
-			cur, fresh, err = w.attach(ctx)
+			cur, fresh, err = w.attach()
 		}
 	}
 	if err != nil {
@@ -179,7 +179,7 @@ func transient(err error) bool {
 }
 
 // attach opens the files and checks that they belong to the rows.
-func (w *words) attach(ctx context.Context) (cur cursor, fresh bool, err error) {
+func (w *words) attach() (cur cursor, fresh bool, err error) {
 	entries, err := os.ReadDir(w.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cursor{}, false, err

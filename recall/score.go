@@ -241,7 +241,7 @@ func (s *scorer) context(c *candidate) {
 	}
 	prev, next := s.src.Around(c.seq, w.ContextReach, w.ContextReach)
 	tf := make([]float64, len(s.terms))
-	words, any := 0.0, false
+	words, told := 0.0, false
 	add := func(seq int64, dec, factor float64) {
 		f := s.freq(seq)
 		words += dec * f.words
@@ -251,7 +251,7 @@ func (s *scorer) context(c *candidate) {
 		for i, v := range f.all {
 			if v > 0 && s.terms[i].Class != terms.Gram {
 				tf[i] += dec * factor * v
-				any = true
+				told = true
 			}
 		}
 	}
@@ -267,7 +267,7 @@ func (s *scorer) context(c *candidate) {
 	for k, seq := range next {
 		add(seq, math.Pow(w.ContextDecay, float64(k)), 1)
 	}
-	if !any {
+	if !told {
 		return
 	}
 	full := 0.0

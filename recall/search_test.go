@@ -24,6 +24,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, emb embed.Embedder) *world {
+	t.Helper()
 	s, err := index.Open(t.Context(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +119,7 @@ func (w *world) wantFirst(res *recall.Result, want int64) {
 }
 
 func builtin(t *testing.T) embed.Embedder {
+	t.Helper()
 	e, err := embed.NewBuiltin()
 	if err != nil {
 		t.Fatal(err)
