@@ -333,7 +333,7 @@ func (w *words) reset(cause error) {
 		w.follow.unavailable()
 		return
 	}
-	w.open(w.s.ctx)
+	w.open()
 }
 
 // wordBatch is what one batch brings into the index.
