@@ -162,3 +162,25 @@ func (d delivery) branch(session string, rows []int64) (b branching, ok bool) {
 	b = branching{session: session, sessionID: d.sessionID, parent: strings.TrimSpace(d.items[0].place.parent), rows: rows, page: d.page, ends: d.ends}
 	return b, b.page || b.parent != ""
 }
+
+// abortBefore makes noise of the user message that a page's first messages answer, where they come to
+// nothing: the page before ended within the turn and could not tell.
+func (e *Engine) abortBefore(ctx context.Context, d delivery, session string, msgs []message) error {
+	head := msgs
+	if i := slices.IndexFunc(msgs, func(m message) bool { return m.role == "user" }); i >= 0 {
+		head = msgs[:i]
+	}
+	if !d.page || !isFailedTurn(head) || d.items[0].place.parent == "" {
+		return nil
+	}
+	seqs, err := e.store.Lookup(ctx, "entry:"+oneLine(session)+"/"+oneLine(d.items[0].place.parent))
+	if err != nil || seqs[0] == 0 {
+		return err
+	}
+	rows, err := e.store.Get(ctx, seqs[0])
+	if err != nil || rows[0].Role != "user" || rows[0].Kind != index.Said {
+		return err
+	}
+	_, err = e.store.SetKind(ctx, index.Noise, seqs[0])
+	return err
+}

@@ -64,6 +64,9 @@ func (m *message) millis() int64 {
 type occurrences map[string]int
 
 func (o occurrences) next(session string, m *message, mark string) int {
+	if m.role == "summary" {
+		return 1 // the same words about the same history are the same summary
+	}
 	key := contentKey(session, m.role, mark, m.millis(), 1)
 	o[key]++
 	return o[key]
@@ -85,7 +88,7 @@ func identify(session string, m *message, mark string, at place, occurrence int)
 		keys = append(keys, "idem:"+session+"/"+m.role+"/"+oneLine(idem))
 	}
 	if at.positioned {
-		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s", at.agent, at.sessionID, at.generation, at.position, mark[:8])))
+		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s", session, at.sessionID, at.generation, at.position, mark[:8])))
 	}
 	if m.reply != "" {
 		keys = append(keys, "reply:"+session+"/"+oneLine(m.reply)+"/"+mark)

@@ -240,6 +240,9 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 			e.log.Warn("cut branches not followed", "error", err)
 		}
 	}
+	if err := e.abortBefore(ctx, d, sc.Session, msgs); err != nil {
+		e.log.Warn("aborted turn not followed", "error", err)
+	}
 	e.log.Debug("stored", "new", done.New, "duplicate", done.Duplicate, "updated", done.Updated,
 		"replayed", done.Replayed, "skipped", out.skipped)
 	return out, nil
