@@ -14,13 +14,18 @@ import (
 	"hark/index/terms"
 )
 
-// agent owns every store of an evaluation.
-const agent = "main"
+// agent owns every store that an evaluation fills, and ownerScope is where the engine keeps what
+// the agent's owner said.
+const (
+	agent      = "main"
+	ownerScope = "owner"
+)
 
 // Library is one filled store and the documents in it.
 type Library struct {
 	Store *index.Store
-	Docs  []Doc // in the order of storage
+	Docs  []Doc  // in the order of storage
+	Agent string // whose store it is
 
 	byID map[string]int // of Docs by the public id of its row
 	rows map[string]row // by the document's id
@@ -60,7 +65,7 @@ func build(ctx context.Context, dir string, docs []Doc, history []HistorySession
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{Store: store, byID: map[string]int{}, rows: map[string]row{}}
+	l := &Library{Store: store, Agent: agent, byID: map[string]int{}, rows: map[string]row{}}
 	// A fence of fixed bytes: a random one would take more or fewer tokens from run to run.
 	err = store.SetState(ctx, "engine", "fence", []byte("00000000"))
 	switch {
@@ -140,7 +145,7 @@ func (l *Library) message(d Doc) index.Message {
 		at = time.Date(2000, 1, 1, 0, 0, len(l.Docs), 0, time.UTC) // the set has no times: the order counts
 	}
 	m := index.Message{
-		Keys: []string{"doc:" + d.ID}, Session: sessionKey(d.Conv, d.Sess), SessionID: d.Sess, Scope: "owner",
+		Keys: []string{"doc:" + d.ID}, Session: sessionKey(d.Conv, d.Sess), SessionID: d.Sess, Scope: ownerScope,
 		Kind: index.Said, Role: "user", Sender: d.Spk, Time: at, Text: d.Text, Caption: d.Extra,
 	}
 	switch kind, name, _ := strings.Cut(d.Spk, " "); {

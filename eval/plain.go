@@ -59,6 +59,8 @@ func firstOf(fields []string) string {
 type historySet struct {
 	History string `json:"history"` // path relative to the folder
 	Name    string `json:"name"`
+	// Silence is a file of {"text","kind"}: turns that need no memory, asked of the same history.
+	Silence string `json:"silence"`
 }
 
 // historyQuery is a line of queries.jsonl of such a set. Evidence and stale are numbers of lines.
@@ -114,6 +116,11 @@ func loadHistory(dir string, read HistoryReader) (*Set, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if about.Silence != "" {
+		if err := s.silence(filepath.Join(dir, filepath.FromSlash(about.Silence))); err != nil {
+			return nil, err
+		}
+	}
 	l := newLabels(s)
 	for _, q := range all {
 		for _, n := range q.Evidence {
@@ -127,6 +134,19 @@ func loadHistory(dir string, read HistoryReader) (*Set, error) {
 	}
 	l.finish()
 	return s, nil
+}
+
+// Ordinary is the category of turns that need no memory.
+const Ordinary = "ordinary turn"
+
+// silence adds the turns of a file for which nothing should be recalled.
+func (s *Set) silence(path string) error {
+	return jsonLines(path, func(t struct {
+		Text string `json:"text"`
+	}, line int) error {
+		s.Queries = append(s.Queries, Query{ID: fmt.Sprintf("turn-%03d", line), Conv: historyConv, Text: t.Text, Cat: Ordinary})
+		return nil
+	})
 }
 
 // historyConv is the one conversation of a set that is a history.

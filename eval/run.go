@@ -23,6 +23,9 @@ type Options struct {
 	Foreign int
 	// Dir is where the temporary stores go; "" means the system's folder for such.
 	Dir string
+	// Budgets are the token budgets to assemble at; nil means Budgets(). Without ReferenceBudget among
+	// them every fate is told as if nothing had been recalled.
+	Budgets []int
 	// Parallel is how many queries are asked at a time; 0 means one a processor.
 	Parallel int
 	// Progress is told how many of all queries are answered; nil where nobody looks.
@@ -84,9 +87,7 @@ type run struct {
 // that does not belong to the query's conversation ends it with an error.
 func Run(ctx context.Context, set *Set, spec Spec, o Options) (*Result, error) {
 	started := time.Now()
-	if o.Parallel <= 0 {
-		o.Parallel = runtime.GOMAXPROCS(0)
-	}
+	o.complete()
 	dir, err := os.MkdirTemp(o.Dir, "hark-eval-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the stores: %w", err)
@@ -123,6 +124,15 @@ func Run(ctx context.Context, set *Set, spec Spec, o Options) (*Result, error) {
 	sort.Float64s(t.Assemble)
 	t.Stores, t.Parallel, t.Wall = len(jobs), o.Parallel, time.Since(started)
 	return r.res, nil
+}
+
+func (o *Options) complete() {
+	if o.Parallel <= 0 {
+		o.Parallel = runtime.GOMAXPROCS(0)
+	}
+	if o.Budgets == nil {
+		o.Budgets = Budgets()
+	}
 }
 
 // plan lists the queries and deals documents and queries out to stores, large ones first.
@@ -221,10 +231,15 @@ func (r *run) store(ctx context.Context, n int, j job, slots chan struct{}) (err
 		r.res.Timing.Bytes += status.Bytes[name]
 	}
 	r.mu.Unlock()
+	return r.put(ctx, lib, j.queries, slots)
+}
+
+// put asks queries of one library, some at a time.
+func (r *run) put(ctx context.Context, lib *Library, queries []int, slots chan struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
-	lanes := min(r.opts.Parallel, 1+len(j.queries)/32)
+	lanes := min(r.opts.Parallel, 1+len(queries)/32)
 	for lane := range lanes {
-		g.Go(func() error { return r.lane(ctx, lib, j.queries, lane, lanes, slots) })
+		g.Go(func() error { return r.lane(ctx, lib, queries, lane, lanes, slots) })
 	}
 	return g.Wait()
 }
@@ -240,7 +255,7 @@ func (r *run) lane(ctx context.Context, lib *Library, queries []int, lane, lanes
 			err = eerr
 		}
 	}()
-	a := &asking{set: r.set, lib: lib, sys: sys, depth: rankDepth, budget: Budgets()}
+	a := &asking{set: r.set, lib: lib, sys: sys, depth: rankDepth, budget: r.opts.Budgets}
 	if r.set.Format == LongMemEval {
 		a.depth = 4 * rankDepth // half of the turns and more are the assistant's
 	}

@@ -124,7 +124,7 @@ func (s Spec) build(l *Library) (System, func() error, error) {
 	}
 	h := &harkSystem{lib: l, spec: s}
 	opts := s.Engine
-	opts.AgentID = agent
+	opts.AgentID = l.Agent
 	opts.Clock = func() time.Time { return h.now }
 	// Deadlines are for people who wait; an evaluation that falls back to words alone because the
 	// machine was busy would measure the machine.
@@ -228,7 +228,7 @@ func (h *harkSystem) Assemble(ctx context.Context, q Query, budget int) (Context
 	// A session of its own a call: the engine keeps the block of a running turn, and would give the
 	// one of the smaller budget again.
 	p := engine.AssembleParams{
-		SessionKey: fmt.Sprintf("agent:%s:explicit:eval-%s-%d", agent, q.ID, budget), Messages: []json.RawMessage{},
+		SessionKey: fmt.Sprintf("agent:%s:explicit:eval-%s-%d", h.lib.Agent, q.ID, budget), Messages: []json.RawMessage{},
 		TokenBudget: engine.Tokens(budget), Prompt: q.Text, SenderIsOwner: &owner,
 	}
 	var said []string
@@ -295,7 +295,7 @@ func lastSession(l *Library, q Query) (key string, messages []json.RawMessage, d
 		}
 	}
 	if last < 0 {
-		return fmt.Sprintf("agent:%s:explicit:eval-%s", agent, q.ID), messages, nil
+		return fmt.Sprintf("agent:%s:explicit:eval-%s", l.Agent, q.ID), messages, nil
 	}
 	end := l.Docs[last]
 	for _, d := range l.Docs {

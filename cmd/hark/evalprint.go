@@ -52,8 +52,12 @@ func (a *app) printReport(r *eval.Report, t eval.Timing) {
 	a.printRanking(r)
 	a.printContexts(r)
 	a.printSpecial(r)
-	a.printf("%s\n", a.term.dim(fmt.Sprintf("stored %d messages in %s; a search p50 %.1f ms, p95 %.1f ms, assemble p50 %.1f ms, p95 %.1f ms (%d at a time); index %s",
-		t.Documents, took(t.Ingest), at(t.Rank, .5), at(t.Rank, .95), at(t.Assemble, .5), at(t.Assemble, .95), t.Parallel, bytesOf(t.Bytes))))
+	stored := fmt.Sprintf("%d messages", t.Documents)
+	if t.Ingest > 0 {
+		stored = fmt.Sprintf("stored %d messages in %s", t.Documents, took(t.Ingest))
+	}
+	a.printf("%s\n", a.term.dim(fmt.Sprintf("%s; a search p50 %.1f ms, p95 %.1f ms, assemble p50 %.1f ms, p95 %.1f ms (%d at a time); index %s",
+		stored, at(t.Rank, .5), at(t.Rank, .95), at(t.Assemble, .5), at(t.Assemble, .95), t.Parallel, bytesOf(t.Bytes))))
 }
 
 // at is a quantile of ascending values, 0 of none.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tiktoken-go/tokenizer"
-
 	"hark/engine"
 )
 
@@ -71,7 +69,7 @@ func (r *Run) Tokens() (sum int) {
 }
 
 type player struct {
-	codec   tokenizer.Codec
+	count   func(string) int
 	counted map[string]int
 	before  []piece
 	history []json.RawMessage
@@ -89,11 +87,11 @@ func (Compactor) Compact(context.Context, engine.CompactParams) (engine.CompactR
 // Play serves the session by an engine, which has the session's memory. The history given to the
 // engine is the host's: every turn is committed, and each turn's words are a call of Assemble.
 func Play(ctx context.Context, s *Session, name string, e engine.ContextEngine) (*Run, error) {
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	count, err := engine.TokenCounter()
 	if err != nil {
 		return nil, err
 	}
-	p := &player{codec: codec, counted: map[string]int{}, run: &Run{Engine: name}}
+	p := &player{count: count, counted: map[string]int{}, run: &Run{Engine: name}}
 	for i, t := range s.Turns {
 		if len(t.Messages) == 0 {
 			return nil, fmt.Errorf("turn %d has no messages", i+1)

@@ -115,8 +115,7 @@ func plainID(id string) string {
 func (p *player) piece(kind, text string) piece {
 	n, ok := p.counted[text]
 	if !ok {
-		n, _ = p.codec.Count(text) // cannot fail: invalid text counts as its bytes
-		n += 4
+		n = p.count(text) + 4
 		p.counted[text] = n
 	}
 	return piece{kind, text, n}

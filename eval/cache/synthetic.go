@@ -38,30 +38,49 @@ func Plans(turns int, seed uint64) []Plan {
 
 // writer makes the words of a session.
 type writer struct {
-	rng *rand.Rand
-	at  int64 // Unix milliseconds
-	ids int
+	rng   *rand.Rand
+	at    int64 // Unix milliseconds
+	ids   int
+	words []string // of the topic
+}
+
+// topicWords invents the vocabulary of a topic: names and terms that only it uses.
+func (w *writer) topicWords() []string {
+	syllables := strings.Fields("ba co di fu ga hel in jo ka lu mer no or pi qua ro su tan ul vo wex yl zan")
+	out := make([]string, 150)
+	for i := range out {
+		for range 2 + w.rng.IntN(2) {
+			out[i] += syllables[w.rng.IntN(len(syllables))]
+		}
+	}
+	return out
 }
 
 var (
 	places = strings.Fields("attic cellar greenhouse harbour workshop library clinic bakery orchard stadium embassy quarry lighthouse monastery foundry archive")
 	things = strings.Fields("server printer boiler router freezer projector generator turntable scanner sprinkler elevator telescope kiln compressor antenna safe")
 	traits = []string{"serial number", "spare key", "maintenance window", "supplier", "warranty date", "static address", "access code", "filter size"}
-	filler = strings.Fields("first then after that we look at how it behaves when the load goes up and write down what changed because nobody remembers it later the numbers are close to last week but not equal so check again with another sample before anything is decided about money time people or the order of steps")
+	common = strings.Fields("first then after that we look at how it behaves when the load goes up and write down what changed because nobody remembers it later the numbers are close to last week but not equal so check again with another sample before anything is decided about money time people or the order of steps")
 )
 
 // Synthetic makes a session up. The same plan gives the same session.
 func Synthetic(p Plan) *Session {
 	w := &writer{rng: rand.New(rand.NewPCG(p.Seed, 1)), at: 1_770_000_000_000}
+	vocabulary := make([][]string, len(places))
+	for i := range vocabulary {
+		vocabulary[i] = w.topicWords()
+	}
 	s := &Session{Name: p.Name, Key: "agent:main:main", Budget: p.Budget}
 	if !p.NoMemory {
-		s.Memory = w.memory()
+		s.Memory = w.memory(vocabulary)
 	}
 	w.at = 1_790_000_000_000
+	w.words = w.topicWords()
 	topic := 0
 	for i := range p.Turns {
 		if i%p.Topic == 0 {
 			topic = w.rng.IntN(len(places))
+			w.words = vocabulary[topic]
 		}
 		t := w.turn(p, topic)
 		t.Compact = p.Compact > 0 && i > 0 && i%p.Compact == 0
@@ -71,17 +90,18 @@ func Synthetic(p Plan) *Session {
 }
 
 // memory is what was said about every thing in every place, a session for each place.
-func (w *writer) memory() (out []engine.IngestBatchParams) {
+func (w *writer) memory(vocabulary [][]string) (out []engine.IngestBatchParams) {
 	for i, place := range places {
 		key := "agent:main:explicit:" + place
+		w.words = vocabulary[i]
 		var ms []json.RawMessage
 		for j, thing := range things {
 			for k, trait := range traits {
 				if (i+j+k)%3 != 0 {
 					continue
 				}
-				ms = append(ms, w.user(fmt.Sprintf("Please note: the %s of the %s in the %s is %s-%d. %s", trait, thing, place, strings.ToUpper(trait[:2]), 1000+w.rng.IntN(9000), w.words(10+w.rng.IntN(50)))),
-					w.answer("Noted. "+w.words(5+w.rng.IntN(20))))
+				ms = append(ms, w.user(fmt.Sprintf("Please note: the %s of the %s in the %s is %s-%d. %s", trait, thing, place, strings.ToUpper(trait[:2]), 1000+w.rng.IntN(9000), w.text(10+w.rng.IntN(50)))),
+					w.answer("Noted. "+w.text(5+w.rng.IntN(20))))
 			}
 		}
 		out = append(out, engine.IngestBatchParams{SessionID: place, SessionKey: key, Messages: ms})
@@ -99,7 +119,7 @@ func (w *writer) turn(p Plan, topic int) Turn {
 	case x < p.Questions+0.15:
 		prompt = []string{"ok", "thanks!", "go on", "yes, do that", "looks good"}[w.rng.IntN(5)]
 	default:
-		prompt = "Draft the next paragraph: " + w.words(15+w.rng.IntN(60))
+		prompt = "Draft the next paragraph: " + w.text(15+w.rng.IntN(60))
 	}
 	t := Turn{Prompt: prompt, Messages: []json.RawMessage{w.user(prompt)}}
 	if w.rng.Float64() < p.Tools {
@@ -107,17 +127,22 @@ func (w *writer) turn(p Plan, topic int) Turn {
 			t.Messages = append(t.Messages, w.call(p.Output)...)
 		}
 	}
-	t.Messages = append(t.Messages, w.answer(w.words(30+w.rng.IntN(200))))
+	t.Messages = append(t.Messages, w.answer(w.text(30+w.rng.IntN(200))))
 	return t
 }
 
-func (w *writer) words(n int) string {
+// text is n words, every third of them the topic's.
+func (w *writer) text(n int) string {
 	var b strings.Builder
 	for i := range n {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(filler[w.rng.IntN(len(filler))])
+		if w.rng.IntN(3) == 0 {
+			b.WriteString(w.words[w.rng.IntN(len(w.words))])
+		} else {
+			b.WriteString(common[w.rng.IntN(len(common))])
+		}
 	}
 	return b.String()
 }
@@ -139,6 +164,6 @@ func (w *writer) call(output int) []json.RawMessage {
 	w.ids++
 	return []json.RawMessage{
 		json.RawMessage(fmt.Sprintf(`{"role":"assistant","content":[{"type":"toolCall","id":"call_%d","name":"read","arguments":{"path":"notes/%d.md"}}],"stopReason":"toolUse","timestamp":%d}`, w.ids, w.ids, w.tick())),
-		json.RawMessage(fmt.Sprintf(`{"role":"toolResult","toolCallId":"call_%d","toolName":"read","content":[{"type":"text","text":%q}],"isError":false,"timestamp":%d}`, w.ids, w.words(20+w.rng.IntN(output)), w.tick())),
+		json.RawMessage(fmt.Sprintf(`{"role":"toolResult","toolCallId":"call_%d","toolName":"read","content":[{"type":"text","text":%q}],"isError":false,"timestamp":%d}`, w.ids, w.text(20+w.rng.IntN(output)), w.tick())),
 	}
 }
