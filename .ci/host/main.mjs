@@ -94,6 +94,26 @@ async function gateway() {
 
   await compaction();
   await subagent();
+  await reload();
+}
+
+/** Options take effect in a gateway that runs, the daemon's own by starting it again. */
+async function reload() {
+  const applied = () => (host.gatewayLog().match(/config hot reload applied/g) ?? []).length;
+  const set = async (config) => {
+    await pause(3000); // OpenClaw refuses to reload a plugin whose turn is not over yet
+    const before = applied();
+    await host.openclaw(["config", "set", "plugins.entries.hark.config", JSON.stringify(config), "--strict-json", "--replace"]);
+    if (!(await until(() => applied() > before, 30))) throw new Error("the gateway did not take the new configuration");
+  };
+  const question = "Which number is the boathouse on Alder Lane?";
+  const before = host.daemonPid();
+  await set({ recall: { enabled: false } });
+  const off = await turn("gateway", "o1", question);
+  check("recall.enabled false takes effect in a gateway that runs", recalled(off) === "" && /^Understood/.test(off.reply), off.text.slice(-1500));
+  await set({ recall: { maxTokens: 900 } });
+  const on = await turn("gateway", "o2", question);
+  check("an option of the daemon's starts it again, and recall is back", /number 17/.test(recalled(on)) && host.daemonPid() !== before, `daemon ${before}, now ${host.daemonPid()}: ${on.text.slice(-1500)}`);
 }
 
 async function compaction() {
@@ -214,6 +234,12 @@ async function uninstall() {
   check("uninstall gives the slot back and keeps the data", config.plugins?.slots?.contextEngine !== "hark" && fs.existsSync(path.join(host.data, "agents")), JSON.stringify(config.plugins));
 }
 
+async function link() {
+  await host.run(hark, ["plugin", "install", "--link", "--package", path.join(flags.root, "plugin")]);
+  const config = JSON.parse(fs.readFileSync(host.config, "utf8"));
+  check("a checkout can be linked", config.plugins?.slots?.contextEngine === "hark" && config.plugins.load.paths.includes(path.join(flags.root, "plugin")), JSON.stringify(config.plugins));
+}
+
 const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
 async function until(look, seconds) {
@@ -247,6 +273,7 @@ try {
   }
   leftovers();
   await uninstall();
+  await link();
 } catch (error) {
   check("the story went to its end", false, `${error.stack}\n${host.gatewayLog().slice(-1500)}`);
 } finally {

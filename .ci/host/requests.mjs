@@ -2,10 +2,14 @@
 
 import { isInternal, isRecall, liveUser, textOf } from "./model.mjs";
 
-/** The recalled block of a request; undefined where nothing was recalled. */
+/**
+ * What was recalled for the live user message of a request; undefined where nothing was. It stands right
+ * before that message; blocks of earlier turns may still stand before theirs.
+ */
 export function recallOf(request) {
-  const at = request.messages.findIndex(isRecall);
-  return at < 0 ? undefined : { at, text: textOf(request.messages[at].content) };
+  const at = liveUser(request.messages) - 1;
+  const m = request.messages[at];
+  return m && isRecall(m) ? { at, text: textOf(m.content) } : undefined;
 }
 
 export const systemOf = (request) => request.messages.filter((m) => m.role === "system").map((m) => textOf(m.content)).join("\n");
@@ -14,11 +18,13 @@ export const systemOf = (request) => request.messages.filter((m) => m.role === "
 export function faults(request) {
   const out = [];
   const { messages } = request;
-  const recalls = messages.filter(isRecall);
-  if (recalls.length > 1) out.push(`${recalls.length} recall messages`);
-  const recall = recallOf(request);
   const live = liveUser(messages);
-  if (recall && recall.at !== live - 1) out.push(`the recall is message ${recall.at}, the live user message ${live}`);
+  messages.forEach((m, i) => {
+    if (!isRecall(m)) return;
+    const next = messages[i + 1];
+    if (i > live) out.push(`message ${i} is a recall after the live user message ${live}`);
+    else if (next?.role !== "user" || isRecall(next) || isInternal(next)) out.push(`message ${i} is a recall that no user message follows`);
+  });
   // Every call has one result before the conversation goes on, and there is no result without a call.
   let open = new Map();
   messages.forEach((m, i) => {

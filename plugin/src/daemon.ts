@@ -276,8 +276,13 @@ export class Daemon {
     } catch {
       return found; // it stays, with the settings it has
     }
+    // Out of sight is enough: the next one waits until the last has let go of everything.
     const until = performance.now() + this.wait.start;
-    while (isAlive(found.pid) && performance.now() < until) await pause(this.wait.poll);
+    for (let seen: Endpoint | undefined = found; seen && same(seen, found) && isAlive(found.pid); ) {
+      if (performance.now() > until) return found;
+      await pause(this.wait.poll);
+      seen = await readEndpoint(this.deps.config.dataDir);
+    }
     return await this.start();
   }
 
