@@ -254,7 +254,7 @@ func (d *doctor) store(ctx context.Context, client *wire.Client, agent string) {
 	}
 	var rows int
 	var bad []string
-	err := errors.New("no daemon")
+	var err error
 	if client != nil {
 		var out struct {
 			Status struct {

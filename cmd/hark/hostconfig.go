@@ -73,17 +73,21 @@ func hostState(env func(string) (string, bool)) string {
 	return filepath.Join(homeDir(env), ".openclaw")
 }
 
+// pluginOff reports that Hark's plugin is installed and turned off.
+func (c hostConfig) pluginOff() bool {
+	on := c.Plugins.Entries[engine.ID].Enabled
+	return on != nil && !*on
+}
+
 // problem says why OpenClaw would not use Hark, and what to do; "" when it does.
 func (c hostConfig) problem() (what, remedy string) {
 	p := c.Plugins
-	entry := p.Entries[engine.ID]
-	off := func(b *bool) bool { return b != nil && !*b }
 	switch {
 	case !c.exists:
 		return "there is no configuration at " + c.path, "set up OpenClaw, then run: hark plugin install"
-	case off(p.Enabled):
+	case p.Enabled != nil && !*p.Enabled:
 		return "plugins are turned off", "openclaw config set plugins.enabled true"
-	case off(entry.Enabled):
+	case c.pluginOff():
 		return "the plugin is turned off", "openclaw plugins enable hark"
 	case slices.Contains(p.Deny, engine.ID):
 		return "plugins.deny names hark", "take it off that list with: openclaw configure"

@@ -92,19 +92,13 @@ func (a *app) installPlugin(ctx context.Context, pack, program string, link bool
 	if link {
 		spec = []string{"-l", out.Package}
 	}
-	args := append([]string{"plugins", "install"}, append(spec, "--force", "--accept-capabilities")...)
-	a.note("%s", a.term.dim("$ openclaw "+strings.Join(args, " ")))
-	install := exec.CommandContext(ctx, out.OpenClaw, args...)
-	said, err := install.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("OpenClaw did not install the plugin (%w):\n%s", err, strings.TrimSpace(string(said)))
-	}
-	after, err := readHostConfig(a.env)
-	if err != nil {
+	ask := func(args ...string) error { return a.askOpenClaw(ctx, out.OpenClaw, args...) }
+	if err := ask(append(append([]string{"plugins", "install"}, spec...), "--force", "--accept-capabilities")...); err != nil {
 		return err
 	}
-	if what, remedy := after.problem(); what != "" {
-		return fmt.Errorf("OpenClaw installed the plugin, but does not use it: %s\nTo use it: %s", what, remedy)
+	after, err := a.selectHark(ask)
+	if err != nil {
+		return err
 	}
 	out.Slot, out.Data = after.Plugins.Slots["contextEngine"], after.data(a.env)
 	if a.json {
@@ -114,12 +108,55 @@ func (a *app) installPlugin(ctx context.Context, pack, program string, link bool
 	return nil
 }
 
+// askOpenClaw has OpenClaw do something, and shows what.
+func (a *app) askOpenClaw(ctx context.Context, program string, args ...string) error {
+	a.note("%s", a.term.dim("$ openclaw "+strings.Join(args, " ")))
+	said, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("OpenClaw did not do it (%w):\n%s", err, strings.TrimSpace(string(said)))
+	}
+	return nil
+}
+
+// selectHark does what an installation leaves undone where Hark was installed before and taken out
+// again: the plugin may be off still, and the slot somebody else's.
+func (a *app) selectHark(ask func(args ...string) error) (hostConfig, error) {
+	steps := []struct {
+		needed func(hostConfig) bool
+		args   []string
+	}{
+		{hostConfig.pluginOff, []string{"plugins", "enable", engine.ID, "--accept-capabilities"}},
+		{func(c hostConfig) bool { return c.Plugins.Slots["contextEngine"] != engine.ID },
+			[]string{"config", "set", "plugins.slots.contextEngine", engine.ID}},
+	}
+	for _, step := range steps {
+		c, err := readHostConfig(a.env)
+		if err != nil {
+			return c, err
+		}
+		if !step.needed(c) {
+			continue
+		}
+		if err := ask(step.args...); err != nil {
+			return c, err
+		}
+	}
+	c, err := readHostConfig(a.env)
+	if err != nil {
+		return c, err
+	}
+	if what, remedy := c.problem(); what != "" {
+		return c, fmt.Errorf("OpenClaw installed the plugin, but does not use it: %s\nTo use it: %s", what, remedy)
+	}
+	return c, nil
+}
+
 func (a *app) printInstalled(o installJSON) {
 	how := "copied into OpenClaw"
 	if o.Linked {
 		how = "used where it is"
 	}
-	slot := "was hark already"
+	slot := "hark, as before"
 	if o.Before != engine.ID {
 		was := o.Before
 		if was == "" {
@@ -255,7 +292,7 @@ func packageFiles(path string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close()
 	zip, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no package: %w", path, err)
