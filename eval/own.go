@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"hark/embed"
 	"hark/engine"
 	"hark/index"
 )
@@ -77,6 +79,9 @@ func RunOwn(ctx context.Context, set *Set, l *Library, spec Spec, o Options) (*R
 	o.complete()
 	r := &run{set: set, spec: spec, opts: o, queries: set.Queries, res: &Result{Set: set, Spec: spec}}
 	r.res.Outcomes, r.res.Rankings = make([]Outcome, len(r.queries)), make([]Ranking, len(r.queries))
+	if err := warm(ctx, l.Store, spec.Embedder); err != nil {
+		return nil, err
+	}
 	all := make([]int, len(r.queries))
 	for i := range all {
 		all[i] = i
@@ -96,6 +101,39 @@ func RunOwn(ctx context.Context, set *Set, l *Library, spec Spec, o Options) (*R
 	}
 	t.Documents, t.Stores, t.Parallel, t.Wall = len(l.rows), 1, o.Parallel, time.Since(started)
 	return r.res, nil
+}
+
+// warm waits until the vectors of a store are in memory: a search before that finds fewer, and
+// another number of them from run to run.
+func warm(ctx context.Context, store *index.Store, emb embed.Embedder) error {
+	if emb == nil {
+		return nil
+	}
+	vs, err := emb.Embed(ctx, embed.Query, []string{"hello"})
+	if err != nil {
+		return fmt.Errorf("embed: %w", err)
+	}
+	if len(vs) != 1 || vs[0] == nil {
+		return nil
+	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		near, err := store.Nearest(ctx, index.Space{ID: emb.Model().String(), Dim: len(vs[0])}, vs[0], index.Filter{AllScopes: true}, 1)
+		switch {
+		case errors.Is(err, index.ErrSpace):
+			return nil // the store has no vectors of this model: words answer alone
+		case err != nil:
+			return fmt.Errorf("load vectors: %w", err)
+		case !near.Partial:
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // OwnerSees returns which scopes the owner's sessions recall under a policy.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"hark/engine"
 	"hark/index"
 )
@@ -83,7 +85,7 @@ func TestOwnHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first, second) {
-		t.Error("two runs differ")
+		t.Errorf("two runs differ:\n%s", cmp.Diff(string(first), string(second)))
 	}
 	have := map[string]int{}
 	for _, o := range rep.Outcomes {
