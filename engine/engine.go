@@ -40,6 +40,7 @@ type Options struct {
 	RecallTools  bool                // recall tool calls and output too, labelled as such
 	LearnCron    bool                // learn from cron and hook sessions as from the owner; they still recall nothing
 	KeepSecrets  bool                // store API keys, tokens and passwords as they come, instead of masking them
+	Retention    Retention           // how long and how much is kept; default: everything
 	Recall       *recall.Options     // of the search; nil means its defaults
 }
 
@@ -68,6 +69,7 @@ type Engine struct {
 	seen     map[uint64]*measure // decoded messages by the hash of their bytes
 	stored   map[string]int64    // rows by content key
 	served   Served
+	retained time.Time // when the retention was last applied
 }
 
 var _ ContextEngine = (*Engine)(nil)
@@ -225,6 +227,7 @@ func (e *Engine) Maintain(ctx context.Context, p MaintainParams) (MaintainResult
 	if err := e.sweepSpawns(ctx); err != nil {
 		e.log.Warn("sweep of subagent records failed", "error", err)
 	}
+	e.retainDue(ctx)
 	if e.worker != nil {
 		e.worker.wake()
 	}

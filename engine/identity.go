@@ -15,7 +15,6 @@ type place struct {
 	entryID    string
 	parent     string // entry before it on the active branch
 	idem       string
-	agent      string
 	sessionID  string
 	generation string
 	position   int
@@ -73,7 +72,8 @@ func (o occurrences) next(session string, m *message, mark string) int {
 }
 
 // identify lists the keys of a message, most reliable first. The position counts only together with
-// the content, because a transcript that is cut back gives its positions to other messages.
+// the content and its time, because a transcript that is cut back gives its positions to other
+// messages, even to ones that say the same.
 func identify(session string, m *message, mark string, at place, occurrence int) []string {
 	keys := make([]string, 0, 5)
 	session = oneLine(session)
@@ -88,7 +88,7 @@ func identify(session string, m *message, mark string, at place, occurrence int)
 		keys = append(keys, "idem:"+session+"/"+m.role+"/"+oneLine(idem))
 	}
 	if at.positioned {
-		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s", session, at.sessionID, at.generation, at.position, mark[:8])))
+		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s/%d", session, at.sessionID, at.generation, at.position, mark[:8], m.millis())))
 	}
 	if m.reply != "" {
 		keys = append(keys, "reply:"+session+"/"+oneLine(m.reply)+"/"+mark)

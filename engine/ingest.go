@@ -165,7 +165,7 @@ func turnItems(p CommitTurnParams, sessionID string) []item {
 	if last.ActiveMessagePosition-first.ActiveMessagePosition == len(out)-1 && first.Generation != "" && first.Generation == last.Generation {
 		for i := range out {
 			out[i].place = place{
-				agent: first.AgentID, sessionID: sessionID, generation: first.Generation,
+				sessionID: sessionID, generation: first.Generation,
 				position: first.ActiveMessagePosition + i, positioned: true,
 			}
 		}

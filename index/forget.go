@@ -3,9 +3,13 @@ package index
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/blevesearch/bleve/v2/index/scorch/mergeplan"
 )
@@ -50,12 +54,94 @@ func (s *Store) Forget(ctx context.Context, sel Selection) (int, error) {
 	if err := s.dropNames(ctx); err != nil {
 		s.trouble("drop unused names", err)
 	}
-	// The pages as they were before are still in the write-ahead log.
-	if _, err := s.durable.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+	if err := s.words.dropAside(); err != nil {
+		s.trouble("remove damaged indexes", err)
+	}
+	if err := s.truncateLog(ctx); err != nil {
 		s.trouble("truncate the write-ahead log", err)
 	}
 	s.words.wake()
 	return len(seqs), nil
+}
+
+// truncateLog empties the write-ahead log, which holds pages as they were before. Readers can hold it
+// for as long as one query takes.
+func (s *Store) truncateLog(ctx context.Context) error {
+	const tries = 5 // of busy_timeout each
+	for range tries {
+		var busy, pages, moved int
+		if err := s.durable.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
+			return err
+		}
+		if busy == 0 {
+			return nil
+		}
+	}
+	return errors.New("a reader holds it: what was forgotten is in it until the store is closed")
+}
+
+// dropAside removes the damaged indexes that were kept: they hold words of what was forgotten.
+func (w *words) dropAside() error {
+	old, err := filepath.Glob(w.path + ".broken-*")
+	for _, p := range old {
+		err = errors.Join(err, os.RemoveAll(p))
+	}
+	return err
+}
+
+// Oldest returns the time of the nth oldest row, or the zero time where there are fewer.
+func (s *Store) Oldest(n int) time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	times := make([]int64, 0, s.cols.live)
+	for i := range s.cols.rows {
+		if s.cols.rows[i].alive() {
+			times = append(times, s.cols.rows[i].time)
+		}
+	}
+	if n < 1 || n > len(times) {
+		return time.Time{}
+	}
+	slices.Sort(times)
+	return time.UnixMilli(times[n-1]).UTC()
+}
+
+// Used returns how many bytes of the store's files hold something: without the pages that deleted
+// rows left behind, which are used again.
+func (s *Store) Used(ctx context.Context) (int64, error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	var pages, free, size int64
+	for stmt, to := range map[string]*int64{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &free, "PRAGMA page_size": &size} {
+		if err := s.reads.QueryRowContext(ctx, stmt).Scan(to); err != nil {
+			return 0, fmt.Errorf("measure the log: %w", err)
+		}
+	}
+	sizes := s.sizes()
+	return (pages-free)*size + sizes["words"] + sizes["set aside"], nil
+}
+
+// Shrink gives the space that deleted rows left behind back to the file system. It writes the log
+// anew, during which appends wait.
+func (s *Store) Shrink(ctx context.Context) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	done, err := s.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if _, err := s.durable.ExecContext(ctx, `VACUUM`); err != nil {
+		return fmt.Errorf("shrink the log: %w", err)
+	}
+	if err := s.truncateLog(ctx); err != nil {
+		return fmt.Errorf("shrink the log: %w", err)
+	}
+	return nil
 }
 
 // selected lists the rows of a selection, ascending.

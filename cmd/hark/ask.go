@@ -88,6 +88,9 @@ func (a *app) methods(m *memory) map[string]wire.Method {
 		"check":    checking().method(a, m),
 		"sessions": listing().method(a, m),
 		"forget":   forgetting().method(a, m),
+		"selected": selecting().method(a, m),
+		"export":   exporting().method(a, m),
+		"restore":  restoring().method(a, m),
 	}
 }
 
@@ -203,43 +206,6 @@ func listing() question[nothing, sessionList] {
 			out.Sessions = append(out.Sessions, sessionLine{s.Session, s.Messages, s.First, s.Last})
 		}
 		return out, nil
-	}}
-}
-
-// forgetQuery says what is to be forgotten: what meets every condition that is set. An id that is
-// not stored is an error, and nothing is forgotten then.
-type forgetQuery struct {
-	Session string    `json:"session,omitempty"` // whole key
-	Before  time.Time `json:"before,omitzero"`
-	IDs     []string  `json:"ids,omitempty"`
-	All     bool      `json:"all,omitempty"` // everything; the others have to be empty
-}
-
-type forgotten struct {
-	Forgotten int `json:"forgotten"`
-}
-
-func forgetting() question[forgetQuery, forgotten] {
-	return question[forgetQuery, forgotten]{"forget", func(ctx context.Context, _ *app, m *memory, q forgetQuery) (forgotten, error) {
-		sel := index.Selection{Session: q.Session, Before: q.Before, All: q.All}
-		if len(q.IDs) > 0 {
-			rows, err := m.store.Find(ctx, q.IDs...)
-			if err != nil {
-				return forgotten{}, fmt.Errorf("find the messages: %w", err)
-			}
-			for _, r := range rows {
-				sel.Seqs = append(sel.Seqs, r.Seq)
-			}
-			if len(rows) < len(q.IDs) {
-				return forgotten{}, &wire.Error{Code: wire.CodeBadRequest,
-					Message: fmt.Sprintf("only %d of the %d ids are stored; \"hark search --json\" shows ids", len(rows), len(q.IDs))}
-			}
-		}
-		n, err := m.store.Forget(ctx, sel)
-		if err != nil {
-			return forgotten{}, fmt.Errorf("forget: %w", err)
-		}
-		return forgotten{n}, nil
 	}}
 }
 

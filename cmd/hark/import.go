@@ -58,8 +58,8 @@ func newImport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [--format auto|openclaw|chat] FILE|DIR…",
 		Short: "Take in past conversations",
-		Long: `Takes in past conversations: OpenClaw transcripts, or a simple chat format with
-one JSON object a line:
+		Long: `Takes in past conversations: OpenClaw transcripts, what "hark export" wrote, or a
+simple chat format with one JSON object a line:
 
   {"session":"kitchen","role":"user","sender":"Ann","timestamp":"2026-03-01T18:00:00Z","content":"…"}
 
@@ -166,6 +166,11 @@ type importer struct {
 // file imports one file. Its error ends the import.
 func (im *importer) file(ctx context.Context, path, nth string) error {
 	a := im.app
+	if export, err := im.exportIn(path); err != nil {
+		return err
+	} else if export != nil {
+		return errors.Join(im.restore(ctx, path, export), export.Close())
+	}
 	if im.flags.session != "" {
 		im.flags.session = history.KeyFor(a.set.Agent, im.flags.session)
 	}

@@ -124,7 +124,7 @@ Everything stays on this machine, in one folder (see "hark status").`,
 		}
 	}
 	add("use", newImport(a), newSearch(a), newAssemble(a))
-	add("care", newStatus(a), newSessions(a), newCheck(a), newForget(a), newConfig(a), newServe(a), newDoctor(a), newPlugin(a))
+	add("care", newStatus(a), newSessions(a), newCheck(a), newForget(a), newExport(a), newConfig(a), newServe(a), newDoctor(a), newPlugin(a))
 	add("try", newDemo(a), newBench(a), newEval(a))
 	root.AddCommand(newVersion(a))
 	root.InitDefaultHelpCmd()

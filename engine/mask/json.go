@@ -9,6 +9,9 @@ import (
 // JSON masks the strings of a JSON text. Everything else keeps its bytes; a text without secrets is
 // returned as it is. What is no JSON is masked as text.
 func JSON(raw json.RawMessage) (json.RawMessage, int) {
+	if len(raw) == 0 {
+		return raw, 0
+	}
 	if !json.Valid(raw) {
 		out, n := Text(string(raw))
 		return json.RawMessage(out), n

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hark/engine"
+)
+
+// exportHead is the first line of an export; every other line is an engine.Exported.
+type exportHead struct {
+	Hark     string    `json:"hark"` // "export"
+	Version  int       `json:"version"`
+	Agent    string    `json:"agent"`
+	Exported time.Time `json:"exported"`
+}
+
+// exportMark begins every export, so that import knows one.
+const exportMark = `{"hark":"export"`
+
+const exportVersion = 1
+
+func newExport(a *app) *cobra.Command {
+	var session string
+	cmd := &cobra.Command{
+		Use:   "export [--session KEY] [FILE]",
+		Short: "Write what is stored as JSON lines",
+		Long: `Writes every stored message as a line of JSON, to a file or to standard output.
+"hark import" takes the file in again, here or elsewhere, with ids, scopes and
+times as they were; what is stored already is not stored twice.
+
+The file holds all that was said in plain text. It is made for your eyes only.`,
+		Example: "  hark export memory.jsonl\n  hark export --session kitchen | gzip > kitchen.jsonl.gz",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("hark export takes one file")
+			}
+			if len(args) == 0 || args[0] == "-" {
+				_, err := a.export(cmd.Context(), a.out, session)
+				return err
+			}
+			return a.exportFile(cmd.Context(), args[0], session)
+		},
+	}
+	cmd.Flags().StringVar(&session, "session", "", "only this session")
+	return cmd
+}
+
+// exportFile writes the export beside its place and puts it there when it is whole.
+func (a *app) exportFile(ctx context.Context, path, session string) error {
+	next := path + ".part"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := a.export(ctx, file, session)
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"exported": n, "file": path})
+	}
+	a.printf("exported %d messages to %s\n", n, path)
+	return nil
+}
+
+// export writes the export and returns how many messages it holds.
+func (a *app) export(ctx context.Context, to io.Writer, session string) (int, error) {
+	w := bufio.NewWriter(to)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	now := time.Now
+	if a.clock != nil {
+		now = a.clock
+	}
+	if err := enc.Encode(exportHead{"export", exportVersion, a.set.Agent, now().UTC().Truncate(time.Second)}); err != nil {
+		return 0, err
+	}
+	n := 0
+	q := exportQuery{Only: session}
+	for {
+		page, err := exporting().ask(ctx, a, q)
+		if err != nil {
+			return n, err
+		}
+		for _, m := range page.Messages {
+			if err := enc.Encode(m); err != nil {
+				return n, fmt.Errorf("write the export: %w", err)
+			}
+			n++
+		}
+		if page.Session == "" {
+			break
+		}
+		q.Session, q.After = page.Session, page.After
+	}
+	if err := w.Flush(); err != nil {
+		return n, fmt.Errorf("write the export: %w", err)
+	}
+	if n == 0 && session != "" {
+		return 0, fmt.Errorf("nothing is stored of session %q; \"hark sessions\" lists what is", session)
+	}
+	return n, nil
+}
+
+// exportQuery asks for a page: see engine.Export.
+type exportQuery struct {
+	Only    string `json:"only,omitempty"`
+	Session string `json:"session,omitempty"`
+	After   int64  `json:"after,omitempty"`
+}
+
+func exporting() question[exportQuery, engine.ExportPage] {
+	return question[exportQuery, engine.ExportPage]{"export", func(ctx context.Context, _ *app, m *memory, q exportQuery) (engine.ExportPage, error) {
+		return m.engine.Export(ctx, q.Only, q.Session, q.After)
+	}}
+}
+
+// restored is the outcome of one page of an import of an export.
+type restored struct {
+	New       int `json:"new"`
+	Duplicate int `json:"duplicate"`
+}
+
+func restoring() question[[]engine.Exported, restored] {
+	return question[[]engine.Exported, restored]{"restore", func(ctx context.Context, _ *app, m *memory, rows []engine.Exported) (restored, error) {
+		done, err := m.engine.Restore(ctx, rows)
+		return restored{done.New + done.Updated, done.Duplicate}, err
+	}}
+}
+
+// openExport opens a file if it is an export, which its first bytes tell; otherwise it returns nil.
+func openExport(path string, stdin *bufio.Reader) (io.ReadCloser, error) {
+	if path == "-" {
+		if head, _ := stdin.Peek(len(exportMark)); string(head) == exportMark {
+			return io.NopCloser(stdin), nil
+		}
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil // the history's reader says what is wrong
+	}
+	var r io.Reader = bufio.NewReader(file)
+	if zip, err := gzip.NewReader(file); err == nil {
+		r = bufio.NewReader(zip)
+	} else if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	buffered, _ := r.(*bufio.Reader)
+	if head, _ := buffered.Peek(len(exportMark)); string(head) == exportMark {
+		return struct {
+			io.Reader
+			io.Closer
+		}{r, file}, nil
+	}
+	return nil, file.Close()
+}
+
+// restore imports an export.
+func (im *importer) restore(ctx context.Context, path string, r io.Reader) (err error) {
+	a := im.app
+	res := importedFile{Path: path, Format: "hark"}
+	defer func() { res.Messages = res.New + res.Duplicate; im.add(res) }()
+	if im.flags.session != "" {
+		return usage("%s is an export, which knows its sessions: leave --session out", path)
+	}
+	dec := json.NewDecoder(r)
+	var head exportHead
+	switch err := dec.Decode(&head); {
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	case head.Version != exportVersion:
+		return fmt.Errorf("%s is an export of version %d, and this program knows %d: update Hark", path, head.Version, exportVersion)
+	case head.Agent != a.set.Agent:
+		return fmt.Errorf("%s holds the memory of agent %q: import it with --agent %s", path, head.Agent, head.Agent)
+	}
+	if im.into != nil { // creates the store where there is none
+		if _, err := im.into.Bootstrap(ctx, engine.BootstrapParams{SessionID: "import"}); err != nil {
+			return err
+		}
+	}
+	sessions := map[string]bool{}
+	for line := 2; ; {
+		var page []engine.Exported
+		size := 0
+		for len(page) < importPage && size < 8<<20 {
+			var x engine.Exported
+			if err := dec.Decode(&x); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return fmt.Errorf("%s, line %d: %w", path, line, err)
+			}
+			line++
+			size += len(x.Text) + len(x.Raw)
+			sessions[x.Session] = true
+			page = append(page, x)
+		}
+		if len(page) == 0 {
+			break
+		}
+		if im.into == nil {
+			res.New += len(page)
+			continue
+		}
+		done, err := im.restorePage(ctx, page)
+		if err != nil {
+			return fmt.Errorf("%s, before line %d: %w", path, line, err)
+		}
+		res.New += done.New
+		res.Duplicate += done.Duplicate
+	}
+	res.Sessions = len(sessions)
+	return nil
+}
+
+// restorePage stores a page where the import goes: in the daemon's store, or in the one it has open.
+func (im *importer) restorePage(ctx context.Context, page []engine.Exported) (restored, error) {
+	if e, ok := im.into.(*engine.Engine); ok {
+		done, err := e.Restore(ctx, page)
+		return restored{done.New + done.Updated, done.Duplicate}, err
+	}
+	return restoring().ask(ctx, im.app, page)
+}
+
+// exportIn looks whether a file is an export and opens it then. What was read of standard input to
+// find out is put back.
+func (im *importer) exportIn(path string) (io.ReadCloser, error) {
+	if path != "-" {
+		return openExport(path, nil)
+	}
+	data, err := io.ReadAll(im.app.in)
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	im.app.in = bytes.NewReader(data)
+	return openExport(path, bufio.NewReader(bytes.NewReader(data)))
+}
