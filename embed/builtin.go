@@ -45,6 +45,16 @@ func (b *Builtin) InProcess() bool { return true }
 // Coverage implements Coverer: the share of the words of text that are in the table, 0 for a text without words.
 func (b *Builtin) Coverage(text string) float64 { return b.table.Coverage(text) }
 
+// Rank returns how common a lower-case English word is in print: 0 for the most common one, -1 for a word outside the
+// 40,000 of the built-in table.
+func Rank(word string) int {
+	t, err := loadBuiltin()
+	if err != nil {
+		return -1 // the table is part of the program: its tests read it
+	}
+	return t.Rank(word)
+}
+
 // parallelFrom is the number of texts at which a second goroutine pays, chunk what it takes at a time: a text is about
 // five microseconds, a goroutine about one.
 const (

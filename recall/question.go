@@ -125,6 +125,7 @@ var fillers = set(`the a an is are was were be do does did has have had can coul
 
 // acks are whole messages that ask for nothing, lower-case, without punctuation.
 var acks = set(`ok okay okey k kk yes yep yeah yup sure no nope nah thanks thx ty great good nice cool perfect fine right
+	top noted stimmt lovely brilliant awesome excellent morning evening welcome congrats
 	done correct exactly agreed understood gotcha lol haha oh ah wow hm hmm ugh yay please hi hello hey bye goodbye continue proceed go next stop wait
 	ja nein danke genau gut super klar passt hallo tschüss weiter
 	sí si no gracias vale bien perfecto claro hola adiós sigue continúa

@@ -240,7 +240,7 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *
 	defer v.Close()
 	sc := newScorer(&s.w, v, q, l.words.DF)
 	sc.score(pool, d)
-	t.Pool, t.Cohesion, t.Confidence = len(pool), round(sc.cohesion), round(sc.confidence(pool))
+	t.Pool, t.Cohesion, t.Confidence = len(pool), round(sc.cohesion), round(sc.confidence(pool, r.Question))
 	for i, x := range sc.terms {
 		if x.Class == terms.Gram {
 			continue

@@ -89,6 +89,14 @@ func (t *Table) Vector(text string) []float32 {
 	return s.unit(t.dim)
 }
 
+// Rank returns how common a lower-case word is: 0 for the most common one, -1 for one that the table does not hold.
+func (t *Table) Rank(word string) int {
+	if id, ok := t.ids[word]; ok {
+		return int(id)
+	}
+	return -1
+}
+
 // Coverage returns the share (0..1) of text's words that the table knows; 0 for a text without words.
 func (t *Table) Coverage(text string) float64 {
 	all, known := 0, 0

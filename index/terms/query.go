@@ -2,6 +2,7 @@ package terms
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -11,7 +12,8 @@ type QueryTerm struct {
 	// Instruction marks words that tell the assistant what to do ("summarize", "tell") more
 	// than what is asked about.
 	Instruction bool
-	Word        int // number of the question's word it comes from; the variants of a word share it
+	Surface     string // the word as asked, lower-case
+	Word        int    // number of the question's word it comes from; the variants of a word share it
 }
 
 // instructions are English verbs and nouns that address the assistant.
@@ -60,7 +62,8 @@ func (a *Analyzer) Query(text string, mains []Lang) []QueryTerm {
 				return
 			}
 			seen[t.Term] = true
-			out = append(out, QueryTerm{Term: t.Term, Instruction: t.Class == Word && instr[t.Text], Word: t.start})
+			out = append(out, QueryTerm{Term: t.Term, Instruction: t.Class == Word && instr[t.Text],
+				Surface: strings.ToLower(text[t.start:t.end]), Word: t.start})
 		})
 	}
 	return out
