@@ -116,10 +116,14 @@ func warm(ctx context.Context, store *index.Store, emb embed.Embedder) error {
 	if len(vs) != 1 || vs[0] == nil {
 		return nil
 	}
+	space := index.Space{ID: emb.Model().String(), Dim: len(vs[0])}
+	if err := store.UseSpace(ctx, space); err != nil && !errors.Is(err, index.ErrReadOnly) {
+		return fmt.Errorf("use vector space: %w", err)
+	}
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		near, err := store.Nearest(ctx, index.Space{ID: emb.Model().String(), Dim: len(vs[0])}, vs[0], index.Filter{AllScopes: true}, 1)
+		near, err := store.Nearest(ctx, space, vs[0], index.Filter{AllScopes: true}, 1)
 		switch {
 		case errors.Is(err, index.ErrSpace):
 			return nil // the store has no vectors of this model: words answer alone
