@@ -39,6 +39,7 @@ type app struct {
 
 	clock   func() time.Time // of the engine; nil means time.Now
 	runtime engine.Runtime   // the host's compaction; nil for none
+	opened  *memory          // the store that questions are put to, once it is open
 	closers []func() error   // in order of opening
 
 	lockWait time.Duration // for a store's lock; 0: the usual time, negative: none

@@ -60,11 +60,12 @@ func (ask question[Q, A]) ask(ctx context.Context, a *app, q Q) (A, error) {
 			return out, err
 		}
 	}
-	m, err := a.openAgent(ctx, reading)
-	if err != nil {
-		return out, err
+	if a.opened == nil {
+		if a.opened, err = a.openAgent(ctx, reading); err != nil {
+			return out, err
+		}
 	}
-	return ask.answer(ctx, a, m, q)
+	return ask.answer(ctx, a, a.opened, q)
 }
 
 // method answers the question for a daemon that has the store open.

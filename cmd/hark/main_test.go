@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": jsonValue, "generate": generate, "killed": killed, "cutlast": cutLast, "exits": exits, "atleast": atLeast,
+			"nowhere": nowhere, "sameids": sameIDs, "samelines": sameLines,
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})

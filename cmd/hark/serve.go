@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hark/engine"
 	"hark/engine/wire"
 	"hark/index"
 )
@@ -92,6 +93,9 @@ func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Ag
 	if err != nil {
 		return nil, errors.Join(err, a.close())
 	}
+	if a.set.retention() != (engine.Retention{}) {
+		a.closers = append(a.closers, retainDaily(m.engine, a.logger()))
+	}
 	return &wire.Agent{
 		Engine: m.engine,
 		State: func(ctx context.Context, key string) ([]byte, error) {
@@ -103,6 +107,30 @@ func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Ag
 		Methods: a.methods(m),
 		Close:   a.close,
 	}, nil
+}
+
+// retainDaily applies the retention at once and every day, until the returned function is called.
+func retainDaily(e *engine.Engine, log *slog.Logger) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		day := time.NewTicker(24 * time.Hour)
+		defer day.Stop()
+		for {
+			if n, err := e.Retain(ctx); err != nil && ctx.Err() == nil {
+				log.Warn("retention not applied", "error", err)
+			} else if n > 0 {
+				log.Info("retention applied", "forgotten", n)
+			}
+			select {
+			case <-day.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() error { cancel(); <-ended; return nil }
 }
 
 // classify gives a store's errors the codes and remedies that a client is told.

@@ -26,6 +26,7 @@ type settings struct {
 	Embedder embedderSettings
 	Recall   recallSettings
 	Ingest   ingestSettings
+	Retain   retainSettings
 	People   map[string][]string // a person's name → "channel:id"
 }
 
@@ -46,7 +47,15 @@ type recallSettings struct {
 	Tools     bool
 }
 
-type ingestSettings struct{ Cron bool }
+type ingestSettings struct {
+	Cron        bool
+	KeepSecrets string // agents, by commas; "*" is all
+}
+
+type retainSettings struct {
+	Days int
+	Size int // MB
+}
 
 // option is one key of the configuration: how it is called in the file, on the environment and on
 // the command line, and how its value is read and shown.
@@ -89,6 +98,9 @@ func options() []option {
 		duration("recall.wait", "how long a search waits for the vector of its question; words answer alone after it", func(s *settings) *time.Duration { return &s.Recall.Wait }),
 		boolean("recall.tools", "recall tool calls and tool output too, labelled as such", func(s *settings) *bool { return &s.Recall.Tools }),
 		boolean("ingest.cron", "make scheduled runs, hooks and heartbeat sessions memory of their own", func(s *settings) *bool { return &s.Ingest.Cron }),
+		text("ingest.keep_secrets", "", `agents in whose stores keys, tokens and passwords stay as they came, by commas; "*" is all; empty: they are masked`, func(s *settings) *string { return &s.Ingest.KeepSecrets }),
+		number("retention.days", "messages older than this are forgotten, daily; 0 keeps them", func(s *settings) *int { return &s.Retain.Days }),
+		number("retention.megabytes", "size beyond which a store's oldest messages are forgotten, daily; 0 is no bound, below 8 is taken as 8", func(s *settings) *int { return &s.Retain.Size }),
 		people(),
 	}
 }
@@ -129,8 +141,29 @@ func (s settings) engine() *engine.Options {
 	return &engine.Options{
 		AgentID: s.Agent, Policy: engine.Policy(s.Recall.Policy), Links: s.People, RecallTokens: tokens,
 		Deadline: s.Recall.Deadline, Location: s.location(), RecallTools: s.Recall.Tools, LearnCron: s.Ingest.Cron,
+		KeepSecrets: s.keepsSecrets(), Retention: s.retention(),
 		Recall: &recall.Options{DenseWait: s.Recall.Wait},
 	}
+}
+
+// keepsSecrets says whether the agent's store is one that is not masked.
+func (s settings) keepsSecrets() bool {
+	for name := range strings.SplitSeq(s.Ingest.KeepSecrets, ",") {
+		if name = strings.ToLower(strings.TrimSpace(name)); name == "*" || name != "" && name == s.Agent {
+			return true
+		}
+	}
+	return false
+}
+
+// retention is what is kept of an agent's store.
+func (s settings) retention() engine.Retention {
+	const least = 8 // an empty store is not much smaller than a megabyte
+	r := engine.Retention{Age: time.Duration(s.Retain.Days) * 24 * time.Hour}
+	if s.Retain.Size > 0 {
+		r.Bytes = int64(max(s.Retain.Size, least)) << 20
+	}
+	return r
 }
 
 func loadZone(name string) (*time.Location, error) {
