@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"hark/embed"
 	"hark/index/terms"
@@ -79,6 +80,9 @@ func (s *scorer) evidence(pool []*candidate, q Question) evidence {
 // special says how much a word tells about what is meant: nothing for the few hundred most
 // common words of English, all for rare ones, names and words of other languages.
 func special(word string) float64 {
+	if n := len(word); n < 4 && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsDigit(r) }) {
+		return 0 // small numbers stand everywhere
+	}
 	r := embed.Rank(word)
 	if r < 0 {
 		return 1
@@ -112,7 +116,7 @@ var askChars = []string{"什么", "谁", "哪", "几", "多少", "怎么", "为�
 
 // The confidence below which nothing is worth showing, and from which the whole budget is.
 const (
-	silent = 0.20
+	silent = 0.25
 	sure   = 0.50
 )
 
