@@ -58,3 +58,6 @@ clean: ## remove what was built
 
 # The plugin for OpenClaw: make plugin, make test-plugin, make test-host.
 -include plugin/host.mk
+
+# Evaluation of recall: make eval, make eval-own, make golden.
+-include eval/eval.mk
