@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hark/embed"
+	"hark/embed/embedtest"
+	"hark/index"
+)
+
+// nowhere fails the test where a file below dir holds one of the words, in any case.
+func nowhere(t *testing.T, dir string, words ...string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, w := range words {
+			if strings.Contains(strings.ToLower(string(data)), strings.ToLower(w)) {
+				t.Errorf("%s holds %q", path, w)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func forget(t *testing.T, e *Engine, f Forgetting, want int) {
+	t.Helper()
+	if n, err := e.Forget(t.Context(), f); err != nil || n != want {
+		t.Errorf("forgot %d, want %d: %v", n, want, err)
+	}
+}
+
+// DEL-03, DEL-05: forgotten text is in no file, with the store open and closed, and neither a restart,
+// nor the host's transcript, nor a retried turn, nor an edit brings it back. The key of a session
+// that is gone as a whole, which can name a person, goes with it.
+func TestForgottenIsGone(t *testing.T) {
+	const dm = "agent:main:telegram:direct:zaphod42"
+	dir := t.TempDir()
+	e, done := openAt(t, dir, embedtest.Hashed(32), nil)
+	secret := raw(fmt.Sprintf(`{"role":"user","content":"the quetzalcoatl is under the stairs, xylophone","timestamp":%d,"__openclaw":{"senderIsOwner":true,"senderName":"Beeblebrox"}}`, day))
+	commit(t, e, turn(dm, "k1", secret, assistant("the quetzalcoatl, noted", day+1)))
+	commit(t, e, turn(mainKey, "k2", user("the ladder is in the shed", day+5), assistant("noted", day+6)))
+	// What is kept beside the rows: an anchor, a ledger, a cursor.
+	question(t, e, dm, "where is the quetzalcoatl?", user("go", day), assistant("on", day+1))
+	if err := e.store.SetState(t.Context(), "wire", "cursor/1", []byte(`{"sessionId":"s","sessionKey":"`+dm+`","cursor":"c"}`)); err != nil {
+		t.Fatal(err)
+	}
+	forget(t, e, Forgetting{Session: "TELEGRAM:direct:zaphod42"}, 2)
+	words := []string{"quetzalcoatl", "xylophone", "Beeblebrox", "zaphod42"}
+	nowhere(t, dir, words...)
+	again := func() {
+		t.Helper()
+		commit(t, e, turn(mainKey, "k2", user("the ladder is in the shed", day+5), assistant("noted", day+6)))
+		if got := commit(t, e, turn(dm, "k1", secret, assistant("the quetzalcoatl, noted", day+1))); got != Duplicate {
+			t.Error(got)
+		}
+		commit(t, e, turn(dm, "k9", secret, assistant("the quetzalcoatl, noted", day+1)))
+		for _, id := range []string{"e", "rewritten"} {
+			_, err := e.Bootstrap(t.Context(), BootstrapParams{SessionID: "id-" + dm, SessionKey: dm, History: []HistoryEntry{{EntryID: id, Seq: 1, Message: secret}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := total(t, e); n != 2 {
+			t.Errorf("%d rows", n)
+		}
+		if block, _ := question(t, e, otherKey, "where is the quetzalcoatl?"); block != "" {
+			t.Error(block)
+		}
+	}
+	again()
+	nowhere(t, dir, words[:3]...) // the session is known again, as one that said something
+	done()
+	nowhere(t, dir, words[:3]...)
+	e, done = openAt(t, dir, embedtest.Hashed(32), nil)
+	again()
+	done()
+	nowhere(t, dir, words[:3]...)
+}
+
+// waiting is an embedder outside this process that answers when it is let.
+type waiting struct {
+	embed.Embedder
+	asked chan struct{}
+	let   chan struct{}
+}
+
+func (w waiting) InProcess() bool { return false }
+
+func (w waiting) Embed(ctx context.Context, kind embed.Kind, texts []string) ([][]float32, error) {
+	select {
+	case w.asked <- struct{}{}:
+	default:
+	}
+	select {
+	case <-w.let:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return w.Embedder.Embed(ctx, kind, texts)
+}
+
+// A vector that is on its way when its message is forgotten is not stored.
+func TestForgetWhileEmbedding(t *testing.T) {
+	emb := waiting{embedtest.Hashed(16), make(chan struct{}, 1), make(chan struct{})}
+	e := open(t, emb, nil)
+	commit(t, e, turn(mainKey, "k", user("the quetzalcoatl is under the stairs", day)))
+	<-emb.asked
+	forget(t, e, Forgetting{Match: "quetzalcoatl"}, 1)
+	close(emb.let)
+	commit(t, e, turn(mainKey, "k2", user("the ladder is in the shed", day+5)))
+	deadline := time.After(10 * time.Second)
+	for {
+		report, err := e.store.Check(t.Context())
+		if err != nil || !report.OK() {
+			t.Fatalf("%+v %v", report, err)
+		}
+		if report.Vectors == 1 {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%+v", report)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if rows := total(t, e); rows != 1 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
+// DEL-01: every id that is shown is accepted, as it is shown; one that is not stored is an error and
+// nothing is forgotten. A block that showed the message does so no more.
+func TestShownIDsAreAccepted(t *testing.T) {
+	e := open(t, nil, &Options{KeepBlocks: KeepInPlace})
+	commit(t, e, turn(mainKey, "k1", user("the violet folder is in the attic", day)))
+	commit(t, e, turn(mainKey, "k2", user("the violet ladder is in the shed", day+50)))
+	block, tr := question(t, e, otherKey, "where is the violet folder?")
+	if len(tr.Recall.Items) == 0 || !strings.Contains(block, "violet folder") {
+		t.Fatal(block)
+	}
+	_, rest, ok := strings.Cut(block, "| id ")
+	id, _, closed := strings.Cut(rest, "]")
+	if !ok || !closed || id != tr.Recall.Items[0].ID {
+		t.Fatalf("id %q in the block, %q in the trace", id, tr.Recall.Items[0].ID)
+	}
+	if _, err := e.Forget(t.Context(), Forgetting{IDs: []string{id, "nonesuch"}}); !errors.Is(err, index.ErrNotFound) {
+		t.Error(err)
+	}
+	rows, err := e.Selected(t.Context(), Forgetting{IDs: []string{" " + strings.ToUpper(id) + "]"}})
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	forget(t, e, Forgetting{IDs: []string{id, id}}, 1)
+	if block, _ := question(t, e, otherKey, "where is the violet folder?"); strings.Contains(block, "attic") {
+		t.Errorf("the same turn still shows it: %s", block)
+	}
+	next, _ := question(t, e, otherKey, "and the violet ladder?", user("where is the violet folder?", day+100), assistant("in the attic", day+101))
+	if strings.Contains(next, "violet folder is in the attic") {
+		t.Error(next)
+	}
+}
+
+// By person, words and date: each selects what it says, and together what meets all.
+func TestForgettingSelects(t *testing.T) {
+	e := open(t, nil, &Options{Links: map[string][]string{"ann": {"telegram:42", "signal:+31"}}})
+	say := func(key, sender, text string, at int64) {
+		t.Helper()
+		m := raw(fmt.Sprintf(`{"role":"user","content":%s,"timestamp":%d,"__openclaw":{"senderName":%q}}`, encodeText(text), at, sender))
+		commit(t, e, turn(key, fmt.Sprint(key, at), m, assistant("so you say", at+1)))
+	}
+	say("agent:main:telegram:direct:42", "Ann", "a1 the red kite", day)
+	say("agent:main:signal:direct:+31", "Ann", "a2 the blue kite", day+100)
+	say("agent:main:telegram:direct:43", "Bob", "b1 the green kite", day+200)
+	say("agent:main:telegram:group:-9", "Ann", "a3 the\n black   KITE", day+300)
+	say("agent:main:telegram:group:-9", "Bob", "b2 no kites", day+400)
+	for _, c := range []struct {
+		f    Forgetting
+		want int
+	}{
+		{Forgetting{}, 0},
+		{Forgetting{Person: "ann"}, 5}, // two conversations and one statement
+		{Forgetting{Person: "telegram:42"}, 4},
+		{Forgetting{Person: "telegram:43"}, 2},
+		{Forgetting{Person: "Bob"}, 2},
+		{Forgetting{Person: "nobody"}, 0},
+		{Forgetting{Match: "black kite"}, 1},
+		{Forgetting{Match: "kite"}, 5},
+		{Forgetting{Match: "kite", Person: "bob"}, 2},
+		{Forgetting{Session: "telegram:group:-9"}, 4},
+		{Forgetting{Session: "no such session"}, 0},
+		{Forgetting{Before: time.UnixMilli(day + 100)}, 2},
+		{Forgetting{Before: time.UnixMilli(day + 100), Match: "red"}, 1},
+		{Forgetting{All: true}, 10},
+	} {
+		rows, err := e.Selected(t.Context(), c.f)
+		if err != nil || len(rows) != c.want {
+			t.Errorf("%+v selects %d, want %d: %v", c.f, len(rows), c.want, err)
+		}
+	}
+	if _, err := e.Selected(t.Context(), Forgetting{All: true, Match: "x"}); err == nil {
+		t.Error("everything and a condition")
+	}
+	forget(t, e, Forgetting{Person: "ann"}, 5)
+	if n := total(t, e); n != 5 {
+		t.Errorf("%d rows left", n)
+	}
+}
+
+// What is too old or too much goes by itself, once a day, and does not come back.
+func TestRetention(t *testing.T) {
+	now := time.UnixMilli(day).Add(10 * 24 * time.Hour)
+	e := open(t, nil, &Options{Clock: func() time.Time { return now }, Retention: Retention{Age: 9 * 24 * time.Hour}})
+	maintain := func() {
+		t.Helper()
+		if _, err := e.Maintain(t.Context(), MaintainParams{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := turn(mainKey, "k1", user("the violet folder is in the attic", day))
+	commit(t, e, old)
+	commit(t, e, turn(mainKey, "k2", user("the ladder is in the shed", day+5*24*3_600_000)))
+	maintain()
+	if n := total(t, e); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+	old.AdvancementKey = "k3"
+	commit(t, e, old)
+	if n := total(t, e); n != 1 {
+		t.Errorf("%d rows: an old message came back", n)
+	}
+	now = now.Add(5 * 24 * time.Hour)
+	maintain()
+	if n := total(t, e); n != 0 {
+		t.Errorf("%d rows five days later", n)
+	}
+}
+
+func TestRetentionBySize(t *testing.T) {
+	e := open(t, nil, nil)
+	for i := range 40 {
+		var ms []string
+		for j := range 25 {
+			ms = append(ms, fmt.Sprintf("statement %d of lot %d about %x", j, i, uint64(i*j+7)*0x9e3779b97f4a7c15))
+		}
+		commit(t, e, turn(mainKey, fmt.Sprint("k", i), user(strings.Join(ms, "\n"), day+int64(i)*1000), assistant(strings.Repeat(ms[0]+" ", 300), day+int64(i)*1000+1)))
+	}
+	if err := e.store.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := e.store.Used(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.opts.Retention.Bytes = before * 2 / 3
+	n, err := e.Retain(t.Context())
+	if err != nil || n == 0 {
+		t.Fatalf("forgot %d: %v", n, err)
+	}
+	after, err := e.store.Used(t.Context())
+	if err != nil || after > before*2/3 {
+		t.Errorf("%d bytes of %d: %v", after, before, err)
+	}
+	left := rows(t, e, mainKey)
+	if len(left) < 20 || left[len(left)-1].Time.UnixMilli() != day+39*1000+1 {
+		t.Errorf("%d rows left, %d forgotten: the newest have to stay", len(left), n)
+	}
+	if n, err := e.Retain(t.Context()); err != nil || n != 0 {
+		t.Errorf("a second time forgot %d: %v", n, err)
+	}
+}
+
+// An export brings the same messages, ids and scopes into another store, and nothing twice.
+func TestExportAndRestore(t *testing.T) {
+	e := open(t, nil, nil)
+	for i := range 30 {
+		commit(t, e, turn(fmt.Sprintf("agent:main:telegram:direct:%d", i%3), fmt.Sprint("k", i), user(fmt.Sprintf("locker %d holds the kite", i), day+int64(i)*1000), assistant("ok", day+int64(i)*1000+1)))
+	}
+	export := func(e *Engine) (all []Exported) {
+		t.Helper()
+		session, after := "", int64(0)
+		for {
+			page, err := e.Export(t.Context(), "", session, after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, page.Messages...)
+			if page.Session == "" {
+				return all
+			}
+			session, after = page.Session, page.After
+		}
+	}
+	all := export(e)
+	if len(all) != 60 {
+		t.Fatalf("%d exported", len(all))
+	}
+	other := open(t, nil, nil)
+	for _, want := range []int{60, 0} {
+		done, err := other.Restore(t.Context(), all)
+		if err != nil || done.New != want {
+			t.Errorf("%+v %v", done, err)
+		}
+	}
+	again := export(other)
+	for i := range all {
+		if fmt.Sprint(all[i]) != fmt.Sprint(again[i]) {
+			t.Errorf("%+v\n%+v", all[i], again[i])
+		}
+	}
+	// The host's transcript and the export are the same messages.
+	commit(t, other, turn("agent:main:telegram:direct:0", "k0", user("locker 0 holds the kite", day), assistant("ok", day+1)))
+	if n := total(t, other); n != 60 {
+		t.Errorf("%d rows", n)
+	}
+	forget(t, other, Forgetting{Match: "locker 7 "}, 1)
+	if done, err := other.Restore(t.Context(), all); err != nil || done.New != 0 {
+		t.Errorf("a forgotten message came back: %+v %v", done, err)
+	}
+	bad := []Exported{all[0]}
+	bad[0].Session = "agent:helper:main"
+	if _, err := other.Restore(t.Context(), bad); err == nil {
+		t.Error("another agent's message was taken in")
+	}
+}
