@@ -120,8 +120,14 @@ const (
 	sure   = 0.50
 )
 
+// least is what a block with one record takes; a smaller room could show nothing.
+const least = 240
+
 // Budget is how much of limit, in tokens, is worth spending on the hits: the amount follows the
 // confidence, for a hard gate would silence too many questions that have an answer.
 func (r *Result) Budget(limit int) int {
-	return int(float64(limit) * clamp((r.Confidence-silent)/(sure-silent), 0, 1))
+	if r.Confidence < silent || limit < least {
+		return 0
+	}
+	return least + int(float64(limit-least)*clamp((r.Confidence-silent)/(sure-silent), 0, 1))
 }

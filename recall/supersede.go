@@ -56,7 +56,7 @@ func supersede(st []statement, mass map[uint32]float64) []int {
 				changes[newer] = ss
 			}
 			told := slices.ContainsFunc(ss, func(s sentence) bool {
-				return s.mass >= need && slices.ContainsFunc(s.values, func(v string) bool { return !strings.Contains(a.text, v) })
+				return s.mass >= need && s.pointed() && slices.ContainsFunc(s.values, func(v string) bool { return !strings.Contains(a.text, v) })
 			})
 			if told && (by[older] < 0 || later(b.row, st[by[older]].row)) {
 				by[older] = newer
@@ -77,6 +77,14 @@ func massOf(ms []terms.Match, mass map[uint32]float64) float64 {
 	return sum
 }
 
+func distinct(ms []terms.Match) int {
+	seen := map[uint32]bool{}
+	for _, m := range ms {
+		seen[m.Hash] = true
+	}
+	return len(seen)
+}
+
 func later(a, b index.Row) bool {
 	if !a.Time.Equal(b.Time) {
 		return a.Time.After(b.Time)
@@ -87,8 +95,14 @@ func later(a, b index.Row) bool {
 // sentence is a sentence that tells of a change.
 type sentence struct {
 	mass   float64  // of the question's words in it
+	terms  int      // how many they are
+	words  int      // of the sentence
 	values []string // numbers, dates, versions and addresses in it
 }
+
+// pointed reports a sentence that is about what its matching words say: several of them, or
+// one in a short sentence.
+func (s sentence) pointed() bool { return s.terms*12 >= s.words }
 
 func sentencesOfChange(st *statement, mass map[uint32]float64) []sentence {
 	var out []sentence
@@ -101,7 +115,7 @@ func sentencesOfChange(st *statement, mass map[uint32]float64) []sentence {
 		}
 		if m := massOf(in, mass); m > 0 {
 			if values, cue := readChange(st.text[start:end]); cue && len(values) > 0 {
-				out = append(out, sentence{m, values})
+				out = append(out, sentence{m, distinct(in), len(strings.Fields(st.text[start:end])), values})
 			}
 		}
 		start = end
