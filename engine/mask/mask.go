@@ -95,9 +95,11 @@ func (f *finder) word(start, end int) {
 		f.add(start, start+size, kind)
 		return
 	}
+	if i := strings.Index(w, "-----BEGIN"); i >= 0 { // it may stand right behind a word
+		f.pem(start + i)
+		return
+	}
 	switch {
-	case w[0] == '-' && strings.HasPrefix(w, "-----BEGIN"):
-		f.pem(start)
 	case len(w) >= 6 && w[0] == '-' && w[1] == '-':
 		f.flag(start, end)
 	case len(w) == 6 && strings.EqualFold(w, "bearer"):
