@@ -90,7 +90,7 @@ func (a *asking) ask(ctx context.Context, q Query) (Outcome, []string, []float64
 	}
 	for i, d := range r.Docs[:min(10, len(r.Docs))] {
 		hit := TopHit{Doc: d, Score: round(r.Scores[i], 4), Gold: gold[d] > 0}
-		if i < 3 && missed(o.Gold, 10) {
+		if i < 3 && (missed(o.Gold, 10) || lost(o.Gold)) {
 			hit.Text = a.quote(d)
 		}
 		o.Top = append(o.Top, hit)
@@ -184,6 +184,11 @@ func (a *asking) fate(doc string, r Ranked, c Context, rank int) (Fate, *Trace) 
 // missed says whether some evidence is not among the first k.
 func missed(gold []Gold, k int) bool {
 	return slices.ContainsFunc(gold, func(g Gold) bool { return g.Rank == 0 || g.Rank > k })
+}
+
+// lost says whether some evidence is not in the context.
+func lost(gold []Gold) bool {
+	return slices.ContainsFunc(gold, func(g Gold) bool { return g.Fate != InBlock && g.Fate != InWindow })
 }
 
 // sessions rolls the ranking up to sessions: a session is ranked by its best document.

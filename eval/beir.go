@@ -97,16 +97,14 @@ func (l *labels) tsv(path string) (judged map[string]bool, err error) {
 			judged[firstOf(f)] = true
 			return nil
 		}
-		grade, err := strconv.ParseFloat(f[2], 64)
-		if err != nil {
-			if line > 1 { // the first line is a header
-				l.bad(file, record, f[0], "the grade %q is not a number", f[2])
-				judged[f[0]] = true
-			}
-			return nil
+		switch grade, err := strconv.ParseFloat(f[2], 64); {
+		case err == nil:
+			judged[f[0]] = true
+			l.add(file, record, f[0], f[1], int(grade))
+		case line > 1: // the first line is a header
+			judged[f[0]] = true
+			l.bad(file, record, f[0], "the grade %q is not a number", f[2])
 		}
-		judged[f[0]] = true
-		l.add(file, record, f[0], f[1], int(grade))
 		return nil
 	})
 	return judged, err

@@ -75,8 +75,8 @@ func load(path string, history HistoryReader) (*Set, error) {
 	if chats := beamChats(path); len(chats) > 0 {
 		return loadBEAM(path, chats)
 	}
-	return nil, fmt.Errorf("%w in %s\n"+
-		"A set is a folder with docs.jsonl, queries.jsonl and qrels.txt, with BEIR's or LMEB's corpus.jsonl, with set.json, with locomo10.json or with BEAM's chats, or a file of LoCoMo or LongMemEval.", ErrFormat, path)
+	return nil, fmt.Errorf("%w in %s: a set is a folder with docs.jsonl, queries.jsonl and qrels.txt, with BEIR's or LMEB's corpus.jsonl, "+
+		"with set.json, with locomo10.json or with BEAM's chats, or a file of LoCoMo or LongMemEval", ErrFormat, path)
 }
 
 // loadFile reads the sets that are one JSON file, told apart by their first record.

@@ -170,9 +170,7 @@ func misses(rep *Report) (out []Outcome, all int) {
 		}
 		missing := 0
 		for _, g := range o.Gold {
-			if g.Fate != InBlock && g.Fate != InWindow {
-				missing++
-			}
+			missing += int(truth(lost([]Gold{g})))
 		}
 		if missing > 0 {
 			list = append(list, scored{o, float64(missing)/float64(len(o.Gold)) + 1 - NDCG(o.Gold, 10)})

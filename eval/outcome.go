@@ -48,7 +48,7 @@ type TopHit struct {
 	Doc   string  `json:"doc"`
 	Score float64 `json:"score"`
 	Gold  bool    `json:"gold,omitempty"`
-	Text  string  `json:"text,omitempty"` // of the first three where evidence is missing before them
+	Text  string  `json:"text,omitempty"` // of the first three where evidence is missing
 }
 
 // InContext is what an assembled context held.

@@ -36,12 +36,11 @@ func loadPlain(dir string) (*Set, error) {
 			l.bad(file, record, firstOf(f), "%d fields, want query, 0, document and grade", len(f))
 			return nil
 		}
-		grade, err := strconv.Atoi(f[3])
-		if err != nil {
+		if grade, err := strconv.Atoi(f[3]); err == nil {
+			l.add(file, record, f[0], f[2], grade)
+		} else {
 			l.bad(file, record, f[0], "the grade %q is not a whole number", f[3])
-			return nil
 		}
-		l.add(file, record, f[0], f[2], grade)
 		return nil
 	})
 	l.finish()

@@ -233,10 +233,7 @@ func TestAblations(t *testing.T) {
 }
 
 // fake is a system that answers what it is told to.
-type fake struct {
-	docs []string
-	all  *Library
-}
+type fake struct{ docs []string }
 
 func (f fake) Rank(context.Context, Query, int) (Ranked, error) {
 	return Ranked{Docs: f.docs, Scores: make([]float64, len(f.docs)), Took: time.Millisecond}, nil

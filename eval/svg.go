@@ -188,7 +188,11 @@ func latencyPlot(t Timing) template.HTML {
 	}
 	for e := math.Ceil(from); e <= to; e++ {
 		x := left + (right-left)*(e-from)/(to-from)
-		c.add(`<text class="tick" x="%.1f" y="%g" text-anchor="middle">%g ms</text>`, min(x, right-14), base+14, math.Pow(10, e))
+		label := fmt.Sprintf("%g ms", math.Pow(10, e))
+		if e >= 3 {
+			label = fmt.Sprintf("%g s", math.Pow(10, e-3))
+		}
+		c.add(`<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, min(x, right-10), base+14, label)
 	}
 	for k, v := range [][]float64{t.Rank, t.Assemble} {
 		x := left + (right-left)*at(quantile(v, .95))

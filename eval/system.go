@@ -247,9 +247,9 @@ func (h *harkSystem) Assemble(ctx context.Context, q Query, budget int) (Context
 	if len(t.Recall.Items) == 0 {
 		c.Silent = t.Recall.Reason
 	}
-	block := ""
+	var block strings.Builder
 	for _, in := range res.Insert {
-		block += messageText(in.Message)
+		block.WriteString(messageText(in.Message))
 	}
 	for _, it := range t.Recall.Items {
 		doc := h.lib.doc(it.ID)
@@ -257,7 +257,7 @@ func (h *harkSystem) Assemble(ctx context.Context, q Query, budget int) (Context
 			return c, fmt.Errorf("the context shows row %s, which no document of the conversation became", it.ID)
 		}
 		c.Recalled = append(c.Recalled, doc)
-		if !dated(block, it.ID, it.Time) {
+		if !dated(block.String(), it.ID, it.Time) {
 			c.Undated = append(c.Undated, doc)
 		}
 	}

@@ -34,11 +34,11 @@ A and B are the folders that "hark eval run --out" wrote, or their report.json.`
 			}
 			x, err := eval.ReadReport(args[0])
 			if err != nil {
-				return fmt.Errorf("%w\n%s", err, errNoReport)
+				return fmt.Errorf("%w\n%w", err, errNoReport)
 			}
 			y, err := eval.ReadReport(args[1])
 			if err != nil {
-				return fmt.Errorf("%w\n%s", err, errNoReport)
+				return fmt.Errorf("%w\n%w", err, errNoReport)
 			}
 			c, err := eval.Compare(x, y, metric)
 			if err != nil {
