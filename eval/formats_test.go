@@ -146,3 +146,77 @@ func TestFind(t *testing.T) {
 		t.Error("a set was found in a folder without one")
 	}
 }
+
+// Whatever a file holds, it is read or refused with an error.
+func FuzzLoad(f *testing.F) {
+	names := []string{"docs.jsonl", "queries.jsonl", "qrels.txt", "corpus.jsonl", "candidates.jsonl", "qrels.tsv", "locomo10.json", "x.json", "chat.json", "probing_questions/probing_questions.json"}
+	archives, err := filepath.Glob(filepath.Join("testdata", "formats", "*.txtar"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range archives {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range txtar.Parse(data).Files {
+			for i, n := range names {
+				if strings.HasSuffix(strings.TrimSuffix(file.Name, ".gz"), n) || i == 7 && strings.HasSuffix(file.Name, ".json") {
+					f.Add(uint8(i), file.Data)
+				}
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
+		dir := folder(t, `
+-- docs.jsonl --
+{"id":"a","conv":"c","text":"x"}
+-- queries.jsonl --
+{"id":"q","conv":"c","text":"x"}
+-- qrels.txt --
+q 0 a 1
+-- beir/corpus.jsonl --
+{"_id":"a","text":"x"}
+-- beir/queries.jsonl --
+{"_id":"q","text":"x"}
+-- beir/qrels.tsv --
+q a 1
+-- lmeb/corpus.jsonl --
+{"_id":"a","text":"x"}
+-- lmeb/candidates.jsonl --
+{"query_id":"q","candidate_doc_ids":["a"]}
+-- lmeb/queries.jsonl --
+{"_id":"q","text":"x"}
+-- lmeb/qrels.tsv --
+q a 1
+-- chat/chat.json --
+[{"batch_number":1,"turns":[[{"role":"user","id":0,"content":"x"}]]}]
+-- chat/probing_questions/probing_questions.json --
+{"a":[{"question":"x","source_chat_ids":[0]}]}
+`)
+		name := names[int(which)%len(names)]
+		for _, sub := range []string{"", "beir", "lmeb", "chat"} {
+			path := filepath.Join(dir, sub)
+			file := filepath.Join(path, filepath.FromSlash(name))
+			if _, err := os.Stat(file); err != nil && !strings.HasSuffix(name, ".json") {
+				continue
+			}
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if name == "x.json" {
+				path = file
+			}
+			s, err := Load(path, nil)
+			if err != nil {
+				continue
+			}
+			if c := s.Counts(); c.Asked != c.WithEvidence+c.WithoutEvidence || c.Asked > c.Queries {
+				t.Errorf("counts %+v", c)
+			}
+		}
+	})
+}

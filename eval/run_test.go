@@ -60,7 +60,7 @@ func TestLoCoMo(t *testing.T) {
 		}
 	}
 	set.Queries = kept
-	res, err := Run(t.Context(), set, hark(t), Options{Foreign: -1, Dir: t.TempDir()})
+	res, err := Run(t.Context(), set, hark(t), Options{Foreign: -1, Dir: t.TempDir(), Budgets: []int{ReferenceBudget}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,12 @@ func (a *app) printReport(r *eval.Report, t eval.Timing) {
 	}
 	a.printf("\n%s\n", a.term.bold(fmt.Sprintf("%s · %s", r.Set, r.System)))
 	c := r.Counts
-	a.printf("%d documents in %d conversations (%s, %s); %d queries: %d with evidence, %d without\n",
+	a.printf("%d documents in %d conversations (%s, %s); %d queries: %d with evidence, %d without",
 		c.Documents, c.Conversations, r.Format, how, c.Asked, c.WithEvidence, c.WithoutEvidence)
+	if n := len(r.Outcomes) - c.Asked; n > 0 {
+		a.printf("; %d of them also put to a wrong conversation", n)
+	}
+	a.printf("\n")
 	if c.SkippedLabels > 0 || c.Unjudged > 0 {
 		a.printf("%s\n", a.term.yellow(fmt.Sprintf("%d labels cannot be used and are left out, %d queries with them; %d queries have no labels in this split",
 			c.SkippedLabels, c.SkippedQueries, c.Unjudged)))
