@@ -112,15 +112,15 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 // once where the window is cut anew, and where they would take the room of what is recalled now.
 func (e *Engine) earlierBlocks(ctx context.Context, sc Scope, book *ledger, turn string, ms []*measure, w window, limit int, tr *Trace) (kept []keptBlock, tokens int) {
 	past := book.Now != nil && book.Now.Turn != turn && len(book.Now.Parts) > 0
-	had := len(book.Kept) > 0 || past && e.opts.KeepBlocks.keeps()
-	if e.opts.KeepBlocks.keeps() && !w.moved && e.mayNotRecall(sc) == "" {
+	had := len(book.Kept) > 0 || past && e.opts.KeepBlocks
+	if e.opts.KeepBlocks && !w.moved && e.mayNotRecall(sc) == "" {
 		kept = e.keptBlocks(ctx, book, turn, ms, w.start)
 		for _, k := range kept {
 			tokens += k.tokens
 		}
 		if w.tokens+tokens+e.opts.RecallTokens > limit {
 			kept, tokens = nil, 0
-			tr.note("blocks of earlier turns are dropped: no room left")
+			tr.Window.Anchored, tr.Window.Reason = true, w.reason+"; the blocks of earlier turns went for lack of room"
 		}
 	}
 	tr.Recall.Kept = len(kept)

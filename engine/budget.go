@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/maphash"
 	"math"
 	"sync"
@@ -92,6 +93,16 @@ func newCounter() (*counter, error) {
 	c := &counter{codec: codec, seed: maphash.MakeSeed(), cache: map[uint64]int{}}
 	c.pieces.seed = c.seed
 	return c, nil
+}
+
+// TokenCounter returns a function that counts the tokens of a text as engines do. It is safe for
+// concurrent use.
+func TokenCounter() (func(text string) int, error) {
+	c, err := newCounter()
+	if err != nil {
+		return nil, fmt.Errorf("load the tokenizer: %w", err)
+	}
+	return c.count, nil
 }
 
 // count returns the tokens of text; special-token markers count as the text they are.

@@ -36,7 +36,7 @@ type Options struct {
 	Location     *time.Location      // the user's zone, for dates; default UTC
 	Clock        func() time.Time    // default time.Now
 	Runtime      Runtime             // the host's compaction; nil where there is none
-	KeepBlocks   KeepBlocks          // whether blocks of earlier turns stay in place; default DefaultKeepBlocks
+	KeepBlocks   bool                // recall blocks of earlier turns stay in place, byte for byte
 	RecallTools  bool                // recall tool calls and output too, labelled as such
 	LearnCron    bool                // learn from cron and hook sessions as from the owner; they still recall nothing
 	KeepSecrets  bool                // store API keys, tokens and passwords as they come, instead of masking them

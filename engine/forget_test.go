@@ -145,7 +145,7 @@ func TestForgetWhileEmbedding(t *testing.T) {
 // DEL-01: every id that is shown is accepted, as it is shown; one that is not stored is an error and
 // nothing is forgotten. A block that showed the message does so no more.
 func TestShownIDsAreAccepted(t *testing.T) {
-	e := open(t, nil, &Options{KeepBlocks: KeepInPlace})
+	e := open(t, nil, &Options{KeepBlocks: true})
 	commit(t, e, turn(mainKey, "k1", user("the violet folder is in the attic", day)))
 	commit(t, e, turn(mainKey, "k2", user("the violet ladder is in the shed", day+50)))
 	block, tr := question(t, e, otherKey, "where is the violet folder?")

@@ -13,21 +13,10 @@ import (
 	"hark/recall"
 )
 
-// KeepBlocks says what becomes of a recall block when its turn is over.
-type KeepBlocks int
-
-// The values of KeepBlocks. docs/prompt-cache.md has what each costs.
-const (
-	DefaultKeepBlocks KeepBlocks = iota
-	// DropBlocks removes a block with its turn: the next request differs from there on.
-	DropBlocks
-	// KeepInPlace leaves blocks where they were, byte for byte, until the window is cut anew or the
-	// host compacts; then all go at once. What a kept block shows is not recalled again.
-	KeepInPlace
-)
-
-// keeps resolves the default.
-func (k KeepBlocks) keeps() bool { return k == KeepInPlace }
+// A recall block goes with its turn, and the next request differs from there on; or, with
+// Options.KeepBlocks, it stays where it was, byte for byte, until the window is cut anew or the host
+// compacts. Then all go at once, and what a kept block shows is not recalled again meanwhile. Blocks
+// that go are cheaper: docs/prompt-cache.md has the measurements.
 
 // ledger is what a session's requests showed, as it is stored: the block of the running turn, and
 // those of earlier turns that are kept in place. It holds no text but says how to render a block

@@ -131,6 +131,10 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 	}
 	room := min(c.room, res.Budget(c.room))
 	hits = t.dropWeak(hits)
+	if len(hits) == 0 {
+		t.Reason = "the window shows better matches already"
+		return recalled{}
+	}
 	if few := e.few(); few && room < fewRoom {
 		// The confidence was learned from stores in which the rarity of a word tells something.
 		room = min(c.room, fewRoom)
@@ -154,9 +158,14 @@ func (e *Engine) few() bool {
 	return v.Stats().Messages < fewMessages
 }
 
-// dropWeak leaves out hits far below the best one.
+// dropWeak leaves out hits far below the best match, be that among the hits or on screen: what is a
+// scrap beside what the model sees already is no answer.
 func (t *RecallTrace) dropWeak(hits []recall.Hit) []recall.Hit {
-	least := hits[0].Score * weakest
+	best := hits[0].Score
+	if t.Search != nil && len(t.Search.Candidates) > 0 { // the best match may be on screen
+		best = max(best, t.Search.Candidates[0].Score)
+	}
+	least := best * weakest
 	for i, h := range hits {
 		if h.Score >= least {
 			continue

@@ -42,7 +42,7 @@ type WindowTrace struct {
 	First     int    `json:"first"` // index of the first kept message of the tail
 	Dropped   int    `json:"dropped"`
 	Shortened []int  `json:"shortened,omitempty"` // indexes of messages shortened to fit
-	Anchored  bool   `json:"anchored,omitempty"`  // the start of the window moved in this call
+	Anchored  bool   `json:"anchored,omitempty"`  // the window was cut anew in this call
 	Reason    string `json:"reason"`
 }
 
