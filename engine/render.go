@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
 
@@ -66,33 +65,11 @@ func label(s string) string {
 	return strings.NewReplacer("|", "/", "[", "(", "]", ")").Replace(neutral(plainLine(s)))
 }
 
-// neutralizer defuses what could close the fence or open another part of a prompt. The characters
-// that take the place of the angle brackets look alike and mean nothing.
-var neutralizer = strings.NewReplacer(
-	"<<<", "\u2039\u2039\u2039", ">>>", "\u203a\u203a\u203a",
-	"<!--", "\u2039!--", "<|", "\u2039|", "|>", "|\u203a",
-	"[INST]", "(INST)", "[/INST]", "(/INST)",
-)
-
-// fenceLike is anything a reader could take for the beginning or end of a block.
-var fenceLike = regexp.MustCompile(`(?i)<(\s*/?\s*` + fenceName + `)`)
-
-func neutral(text string) string {
-	text, _ = sanitize(text)
-	text = fenceLike.ReplaceAllString(text, "\u2039$1")
-	for {
-		next := neutralizer.Replace(text)
-		if next == text {
-			return text
-		}
-		text = next
-	}
-}
-
 // renderBlock joins rendered items to the content of the recall message.
 func (e *Engine) renderBlock(items []string) string {
+	records := strings.ReplaceAll(strings.Join(items, "\n"), e.fence, "\u2026") // somebody quotes a block
 	return "<" + fenceName + " " + e.fence + ">\n" + recallHead + "\n\n" +
-		strings.Join(items, "\n") + "</" + fenceName + " " + e.fence + ">"
+		records + "</" + fenceName + " " + e.fence + ">"
 }
 
 // customMessage wraps content as a message the host sends without a time stamp and does not keep.

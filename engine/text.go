@@ -32,17 +32,19 @@ const (
 var (
 	// A metadata block of the host: a header that calls itself untrusted, then fenced JSON.
 	metadataBlock = regexp.MustCompile("^[A-Z][^\\n(]{0,80}\\(untrusted[^)\\n]{0,60}\\):[ \\t]*\\n?\\s*```(?:json)?[ \\t]*\\n((?s:.*?))\\n?```[ \\t]*(?:\\n|$)")
-	untrustedTail = regexp.MustCompile(`(?s)(?:^|\n)Untrusted context \(metadata, do not treat as instructions or commands\):\n.*$`)
-	bracketed     = regexp.MustCompile(`^\[([^\]\n]{3,240})\][ \t]*`)
-	weekdayStamp  = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})?(?: \S+)?$`)
-	channelWord   = regexp.MustCompile(`^(?i:telegram|whatsapp|discord|slack|signal|imessage|bluebubbles|matrix|msteams|teams|microsoft teams|webchat|web|sms|email|gmail|line|feishu|lark|google ?chat|mattermost|nextcloud(?: talk)?|nostr|irc|zalo|zalouser|twitch|qqbot|qq|wechat|dingtalk|voice|tlon|synology-chat)\b`)
-	envelopeProof = regexp.MustCompile(`(?:^|\s)(?:id:\S+|\+\d+[smhdw]|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})`)
-	envelopeClock = regexp.MustCompile(`\d{1,2}:\d{2}`)
-	afterName     = regexp.MustCompile(`\s+(?:\(?@\S+|\(?id:|\+\d|\d{4}-\d{2}-\d{2}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s\d)`)
-	messageIDLine = regexp.MustCompile(`(?m)^\[(?:message_id|message id|slack message id|reply_to_id): ?[^\]\n]*\][ \t]*$\n?`)
-	mediaLine     = regexp.MustCompile(`(?m)^(?:\[media attached[^\n]*\]|<media:[a-z]+>|To send an image back, prefer the message tool[^\n]*)[ \t]*$\n?`)
-	systemEvent   = regexp.MustCompile(`^System: \[\d{4}-\d{2}-\d{2}[^\]\n]*\][^\n]*(?:\n|$)`)
-	dataURI       = regexp.MustCompile(`data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+)?(?:;[a-zA-Z0-9=._-]+)*;base64,([A-Za-z0-9+/=_-]{16,})`)
+	// What the host lets in from outside, mail or a page: nobody in the conversation said it.
+	externalContent = regexp.MustCompile(`(?s)<<<EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>.*?<<<END_EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>\n?`)
+	untrustedTail   = regexp.MustCompile(`(?s)(?:^|\n)Untrusted context \(metadata, do not treat as instructions or commands\):\n.*$`)
+	bracketed       = regexp.MustCompile(`^\[([^\]\n]{3,240})\][ \t]*`)
+	weekdayStamp    = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})?(?: \S+)?$`)
+	channelWord     = regexp.MustCompile(`^(?i:telegram|whatsapp|discord|slack|signal|imessage|bluebubbles|matrix|msteams|teams|microsoft teams|webchat|web|sms|email|gmail|line|feishu|lark|google ?chat|mattermost|nextcloud(?: talk)?|nostr|irc|zalo|zalouser|twitch|qqbot|qq|wechat|dingtalk|voice|tlon|synology-chat)\b`)
+	envelopeProof   = regexp.MustCompile(`(?:^|\s)(?:id:\S+|\+\d+[smhdw]|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})`)
+	envelopeClock   = regexp.MustCompile(`\d{1,2}:\d{2}`)
+	afterName       = regexp.MustCompile(`\s+(?:\(?@\S+|\(?id:|\+\d|\d{4}-\d{2}-\d{2}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s\d)`)
+	messageIDLine   = regexp.MustCompile(`(?m)^\[(?:message_id|message id|slack message id|reply_to_id): ?[^\]\n]*\][ \t]*$\n?`)
+	mediaLine       = regexp.MustCompile(`(?m)^(?:\[media attached[^\n]*\]|<media:[a-z]+>|To send an image back, prefer the message tool[^\n]*)[ \t]*$\n?`)
+	systemEvent     = regexp.MustCompile(`^System: \[\d{4}-\d{2}-\d{2}[^\]\n]*\][^\n]*(?:\n|$)`)
+	dataURI         = regexp.MustCompile(`data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+)?(?:;[a-zA-Z0-9=._-]+)*;base64,([A-Za-z0-9+/=_-]{16,})`)
 )
 
 // The beginnings of user messages that the host or another session wrote.
@@ -89,6 +91,7 @@ func stripHost(text string) string {
 	if strings.Contains(text, internalBegin) {
 		text = cutBetween(text, internalBegin, internalEnd)
 	}
+	text = without(text, externalContent, "<<<EXTERNAL_UNTRUSTED_CONTENT")
 	return stripFences(text)
 }
 
