@@ -32,6 +32,7 @@ var layout = []struct {
 	{"engine/wire", []string{"engine", "memorybridge"}},
 	{"legacy", []string{"engine", "memorybridge"}},
 	{"eval", []string{"embed", "engine", "index", "index/terms", "legacy", "recall"}},
+	{"eval/cache", []string{"embed", "engine", "index", "legacy"}},
 	{"testdata/demo", nil},
 	{"cmd/hark", []string{"*"}},
 }

@@ -56,21 +56,27 @@ func (l Lab) Compare(ctx context.Context, s *Session, prices Prices) (*Compariso
 	c := &Comparison{Session: s.Name, Turns: len(s.Turns), Budget: s.Budget, Prices: prices, Runs: []*Run{base}}
 	for _, way := range []struct {
 		name string
-		keep engine.KeepBlocks
-	}{{"hark, blocks go", engine.DropBlocks}, {"hark, blocks stay", engine.KeepInPlace}} {
+		keep bool
+	}{{"hark, blocks go", false}, {"hark, blocks stay", true}} {
 		run, err := l.play(ctx, s, way.name, way.keep)
 		if err != nil {
 			return nil, err
 		}
 		c.Runs = append(c.Runs, run)
 	}
-	for _, run := range c.Runs {
-		c.Totals = append(c.Totals, total(run, base, prices))
-	}
+	c.Price(prices)
 	return c, nil
 }
 
-func (l Lab) play(ctx context.Context, s *Session, name string, keep engine.KeepBlocks) (run *Run, err error) {
+// Price computes the totals at other prices.
+func (c *Comparison) Price(prices Prices) {
+	c.Prices, c.Totals = prices, nil
+	for _, run := range c.Runs {
+		c.Totals = append(c.Totals, total(run, c.Runs[0], prices))
+	}
+}
+
+func (l Lab) play(ctx context.Context, s *Session, name string, keep bool) (run *Run, err error) {
 	dir, err := os.MkdirTemp(l.Dir, "cache-")
 	if err != nil {
 		return nil, err

@@ -70,7 +70,8 @@ func (r *Run) Tokens() (sum int) {
 
 type player struct {
 	count   func(string) int
-	counted map[string]int
+	counted map[string]int // tokens by text
+	known   map[string]knownPiece
 	before  []piece
 	history []json.RawMessage
 	run     *Run
@@ -91,7 +92,7 @@ func Play(ctx context.Context, s *Session, name string, e engine.ContextEngine) 
 	if err != nil {
 		return nil, err
 	}
-	p := &player{count: count, counted: map[string]int{}, run: &Run{Engine: name}}
+	p := &player{count: count, counted: map[string]int{}, known: map[string]knownPiece{}, run: &Run{Engine: name}}
 	for i, t := range s.Turns {
 		if len(t.Messages) == 0 {
 			return nil, fmt.Errorf("turn %d has no messages", i+1)

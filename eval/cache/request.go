@@ -43,16 +43,11 @@ func (p *player) request(res engine.AssembleResult, live json.RawMessage, loop [
 	out = append(out, p.piece(system, changingPart))
 	first := true
 	add := func(m json.RawMessage) {
-		h := headOf(m)
-		text, user := render(h, m)
+		x, user := p.rendered(m)
 		if user && first {
-			text, first = text+runtimeLine, false
+			x, first = p.piece(x.kind, x.text+runtimeLine), false
 		}
-		kind := message
-		if h.Role == "custom" && strings.HasPrefix(h.Custom, "hark") {
-			kind = block
-		}
-		out = append(out, p.piece(kind, text))
+		out = append(out, x)
 	}
 	for _, m := range res.Messages {
 		add(m)
@@ -62,6 +57,28 @@ func (p *player) request(res engine.AssembleResult, live json.RawMessage, loop [
 		add(m)
 	}
 	return append(out, p.piece(transient, internalEvent))
+}
+
+// rendered is the piece a message makes, rendered once for each message.
+func (p *player) rendered(m json.RawMessage) (x piece, user bool) {
+	if known, ok := p.known[string(m)]; ok {
+		return known.piece, known.user
+	}
+	h := headOf(m)
+	text, user := render(h, m)
+	kind := message
+	if h.Role == "custom" && strings.HasPrefix(h.Custom, "hark") {
+		kind = block
+	}
+	x = p.piece(kind, text)
+	p.known[string(m)] = knownPiece{x, user}
+	return x, user
+}
+
+// knownPiece is a rendered message, and whether it goes as a user's.
+type knownPiece struct {
+	piece
+	user bool
 }
 
 // render is a message as the provider gets it, and whether it goes as a user's.

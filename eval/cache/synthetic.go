@@ -75,7 +75,9 @@ func Synthetic(p Plan) *Session {
 		s.Memory = w.memory(vocabulary)
 	}
 	w.at = 1_790_000_000_000
-	w.words = w.topicWords()
+	for i := range vocabulary { // what is worked on now has words of its own
+		vocabulary[i] = w.topicWords()
+	}
 	topic := 0
 	for i := range p.Turns {
 		if i%p.Topic == 0 {
@@ -100,8 +102,8 @@ func (w *writer) memory(vocabulary [][]string) (out []engine.IngestBatchParams) 
 				if (i+j+k)%3 != 0 {
 					continue
 				}
-				ms = append(ms, w.user(fmt.Sprintf("Please note: the %s of the %s in the %s is %s-%d. %s", trait, thing, place, strings.ToUpper(trait[:2]), 1000+w.rng.IntN(9000), w.text(10+w.rng.IntN(50)))),
-					w.answer("Noted. "+w.text(5+w.rng.IntN(20))))
+				ms = append(ms, w.user(fmt.Sprintf("Please note: the %s of the %s in the %s is %s-%d. %s", trait, thing, place, strings.ToUpper(trait[:2]), 1000+w.rng.IntN(9000), w.jargon(10+w.rng.IntN(50)))),
+					w.answer("Noted. "+w.jargon(5+w.rng.IntN(20))))
 			}
 		}
 		out = append(out, engine.IngestBatchParams{SessionID: place, SessionKey: key, Messages: ms})
@@ -129,6 +131,15 @@ func (w *writer) turn(p Plan, topic int) Turn {
 	}
 	t.Messages = append(t.Messages, w.answer(w.text(30+w.rng.IntN(200))))
 	return t
+}
+
+// jargon is n words of the topic.
+func (w *writer) jargon(n int) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = w.words[w.rng.IntN(len(w.words))]
+	}
+	return strings.Join(out, " ")
 }
 
 // text is n words, every third of them the topic's.
