@@ -66,7 +66,8 @@ export async function reconcile(
     }
     if (read.entries.length > 0) {
       try {
-        imported += importedBy(await post({ history: read.entries.map(outgoingEntry), cursor: read.cursor }));
+        // The last page tells where the conversation ends: what lies beyond it was cut off.
+        imported += importedBy(await post({ history: read.entries.map(outgoingEntry), cursor: read.cursor, complete: !read.hasMore }));
       } catch (error) {
         if (!posted || !(error instanceof HarkError) || error.code !== "deadline") throw error;
         pending = OVER;
