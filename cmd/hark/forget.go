@@ -154,15 +154,13 @@ func (a *app) showPlan(plan forgetPlan, what string) {
 	const most = 200
 	a.printf("%d %s\n", len(plan.Messages), what)
 	if len(plan.Messages) <= most {
-		t := table{header: []string{"id", "time", "session", "who", "message"}}
 		for _, m := range plan.Messages {
 			who := m.Role
 			if m.Sender != "" {
 				who = m.Sender
 			}
-			t.add(m.ID, a.when(m.Time), clean(shortKey(a.set.Agent, m.Session)), clean(who), clean(m.Text))
+			a.printf("%s  %s  %s  %s\n    %s\n", m.ID, a.when(m.Time), clean(shortKey(a.set.Agent, m.Session)), clean(who), clean(m.Text))
 		}
-		t.print(a.out, a.term, "")
 		return
 	}
 	t := table{header: []string{"messages", "first", "last", "session"}, right: map[int]bool{0: true}}
