@@ -1,6 +1,9 @@
 package mask
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // weight says how much the name of a value tells about it.
 type weight uint8
@@ -216,6 +219,9 @@ func weigh(name string) weight {
 		}
 	}
 	flat := buf[:n]
+	if bytes.Contains(flat, []byte("public")) {
+		return nothing
+	}
 	for i := range secretNames {
 		if end := secretNames[i].end; len(flat) >= len(end) && string(flat[len(flat)-len(end):]) == end {
 			return secretNames[i].w

@@ -106,7 +106,6 @@ var rules = []rule{
 	{begin: "shppa_", set: lowHex, least: 32, kind: "shopify token"},
 	{begin: "sq0atp-", set: url, least: 22, kind: "square token"},
 	{begin: "sq0csp-", set: url, least: 40, kind: "square token"},
-	{begin: "EAAA", set: url, least: 56, kind: "square token", plain: true},
 	{begin: "dapi", set: lowHex, least: 32, most: 36, kind: "databricks token"},
 	{begin: "lin_api_", set: letters, least: 32, kind: "linear key"},
 	{begin: "secret_", set: letters, least: 40, kind: "notion token"},
