@@ -70,7 +70,7 @@ func touched(raws []json.RawMessage) []string {
 	return nil
 }
 
-// For random histories, every budget at which the window changes, and every start a window had
+// PAIR-01, PAIR-02, PAIR-09, PAIR-10, CACHE-04: for random histories, every budget at which the window changes, and every start a window had
 // before, the host's pairing pass has nothing to do with what Assemble returns; the last turn is
 // whole, and what was kept is the caller's own objects.
 func TestHostPassChangesNothing(t *testing.T) {

@@ -207,7 +207,7 @@ func TestShortenKeepsStructure(t *testing.T) {
 	}
 }
 
-// CACHE-02: in a session of twice the budget the start of the window moves rarely.
+// CACHE-02, CACHE-04: in a session of twice the budget the start of the window moves rarely.
 func TestWindowMovesRarely(t *testing.T) {
 	e := bare(t)
 	rng := rand.New(rand.NewPCG(3, 4))
