@@ -153,6 +153,29 @@ func TestResetAndRotation(t *testing.T) {
 	}
 }
 
+// What came before a session's key was known is one row too, in the session.
+func TestKeyBecomesKnown(t *testing.T) {
+	e := open(t, nil, nil)
+	u, a := user("locker 5 holds the kayak", day), assistant("noted", day+1)
+	if _, err := e.IngestBatch(t.Context(), IngestBatchParams{SessionID: "s7", Messages: []json.RawMessage{u, a}}); err != nil {
+		t.Fatal(err)
+	}
+	if block, _ := question(t, e, otherKey, "what does locker 5 hold?"); block != "" {
+		t.Errorf("recalled of nobody: %s", block)
+	}
+	for i := range 2 {
+		p := turn(mainKey, fmt.Sprint("k", i), u, a)
+		p.SessionID = "s7"
+		commit(t, e, p)
+	}
+	if n := total(t, e); n != 2 || len(rows(t, e, mainKey)) != 2 {
+		t.Errorf("%d rows", n)
+	}
+	if block, _ := question(t, e, otherKey+"2", "what does locker 5 hold?"); !strings.Contains(block, "kayak") {
+		t.Error("not recalled")
+	}
+}
+
 // A compaction's summary is stored as one, however it arrives, and never recalled.
 func TestSummaryIsKeptApart(t *testing.T) {
 	const summary = "The locker holds the purple canoe; the user wants it moved."

@@ -206,6 +206,9 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	msgs, kept := decodeItems(d.items)
 	out := saved{skipped: len(d.items) - len(kept)}
 	sc := e.scope(ctx, d.key, d.sessionID, ownerOf(msgs))
+	if err := e.adopt(ctx, sc, d.sessionID); err != nil {
+		return out, err
+	}
 	markTasks(msgs, sc)
 	kinds := classify(msgs, sc, d.heartbeat)
 

@@ -3,6 +3,9 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
+
+	"hark/index"
 )
 
 // maxRemembered bounds the maps an engine keeps beside the store; they are refilled from it.
@@ -91,4 +94,37 @@ func ownerOf(msgs []message) *bool {
 		}
 	}
 	return nil
+}
+
+// adopt gives a session the messages that came before its key was known: they were stored under the
+// session's id, where nobody can recall them. Their ids change with their keys.
+func (e *Engine) adopt(ctx context.Context, sc Scope, sessionID string) error {
+	orphan := "id:" + sessionID
+	if sessionID == "" || sc.Session == orphan {
+		return nil
+	}
+	rows, err := e.store.Session(ctx, orphan, 0, 1)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if rows, err = e.store.Session(ctx, orphan, 0, 0); err != nil {
+		return err
+	}
+	seqs := make([]int64, len(rows))
+	for i := range rows {
+		m := &rows[i]
+		seqs[i] = m.Seq
+		for k, key := range m.Keys {
+			m.Keys[k] = strings.Replace(key, ":"+oneLine(orphan)+"/", ":"+oneLine(sc.Session)+"/", 1)
+		}
+		m.Session, m.Scope = sc.Session, sc.Stored
+		if sc.Stored == automaticScope {
+			m.Kind = index.Noise
+		}
+	}
+	if _, err := e.append(ctx, rows, nil); err != nil {
+		return err
+	}
+	_, err = e.store.Forget(ctx, index.Selection{Seqs: seqs})
+	return err
 }
