@@ -211,7 +211,7 @@ func modelSteps() []modelStep {
 // reference holds: each message once, and as memory what is on the branch that counts.
 func TestModel(t *testing.T) {
 	sequences, perStore := 10_000, 250
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		sequences = 500
 	}
 	base, err := os.MkdirTemp(memoryDir(), "hark-model")
