@@ -134,7 +134,7 @@ func falls(before, after []Outcome) []string {
 
 // golden writes a result down: its figures, then a line for every question.
 func golden(res *Result) string {
-	rep := NewReport(res)
+	rep := NewReport(res, "")
 	var b strings.Builder
 	w := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) } // a Builder does not fail
 	w("# %s: recorded by go test ./eval -run TestGolden -update", res.Set.Name)

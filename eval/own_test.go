@@ -69,7 +69,7 @@ func TestOwnHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return NewReport(res)
+		return NewReport(res, "")
 	}
 	before := files(t, dir)
 	rep := own()

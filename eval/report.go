@@ -49,10 +49,11 @@ type FateCount struct {
 	Count int  `json:"count"`
 }
 
-// NewReport computes the metrics of a result.
-func NewReport(r *Result) *Report {
+// NewReport computes the metrics of a result. commit is what the program was built from, "" where
+// that is not known.
+func NewReport(r *Result, commit string) *Report {
 	rep := &Report{
-		Schema: schema, Commit: Commit(), Set: r.Set.Name, Format: r.Set.Format, System: r.Spec.String(), Embedder: "none",
+		Schema: schema, Commit: commit, Set: r.Set.Name, Format: r.Set.Format, System: r.Spec.String(), Embedder: "none",
 		Pooled: r.Pooled, SameTurn: r.Spec.Same, Counts: r.Set.Counts(), Problems: r.Set.Problems, Outcomes: r.Outcomes,
 	}
 	if r.Spec.Embedder != nil {

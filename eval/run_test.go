@@ -64,7 +64,7 @@ func TestLoCoMo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := NewReport(res)
+	rep := NewReport(res, "")
 	r10, _ := rep.Metric("recall@10")
 	t.Logf("LoCoMo: R@10 %s over %d questions", showEstimate(r10.Micro, Share), r10.Micro.N)
 	if r10.Micro.Mean < .68 {
@@ -113,7 +113,7 @@ func TestRunKeepsConversationsApart(t *testing.T) {
 		if got := slices.Contains(q2.Docs, "a1"); got != pooled || !slices.Contains(q2.Docs, "b1") {
 			t.Errorf("pooled %v: the ranking of q2 is %v", pooled, q2.Docs)
 		}
-		rep := NewReport(res)
+		rep := NewReport(res, "")
 		if r := rep.value("recall@5"); r != 1 {
 			t.Errorf("pooled %v: recall@5 is %v", pooled, r)
 		}
@@ -157,7 +157,7 @@ func TestTwoRunsAreTheSameBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Write(dir, res, NewReport(res)); err != nil {
+		if err := Write(dir, res, NewReport(res, "")); err != nil {
 			t.Fatal(err)
 		}
 		var all []byte
@@ -280,7 +280,7 @@ func TestEverythingReturnedIsNotPrecise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := NewReport(res)
+	rep := NewReport(res, "")
 	if p := rep.value(At("precision", 4000)); p <= 0 || p > .01 {
 		t.Errorf("precision %v", p)
 	}

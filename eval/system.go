@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -369,26 +368,4 @@ func (r *recent) Assemble(ctx context.Context, q Query, budget int) (Context, er
 	}
 	c.WindowTokens, c.Silent, c.Took = res.EstimatedTokens, "no memory", time.Since(started)
 	return c, nil
-}
-
-// Commit is the commit that the program was built from, with "+changes" where files differed; ""
-// where it is not known.
-func Commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	commit, changes := "", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			commit = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changes = "+changes"
-		}
-	}
-	if commit == "" {
-		return ""
-	}
-	return commit + changes
 }

@@ -195,7 +195,7 @@ func (a *app) evalSet(ctx context.Context, path string, spec eval.Spec, opts eva
 	if err != nil {
 		return nil, eval.Timing{}, err
 	}
-	rep := eval.NewReport(res)
+	rep := eval.NewReport(res, builtFrom())
 	if out != "" {
 		err = eval.Write(out, res, rep)
 	}
@@ -232,5 +232,14 @@ func (a *app) evalBar(n int, what string) *progressbar.ProgressBar {
 
 // errNoReport is returned for a comparison of things that are no reports.
 var errNoReport = errors.New("name two folders or files that hark eval run wrote")
+
+// builtFrom is the commit the program was built from, or its version where that is all it knows.
+func builtFrom() string {
+	v, commit := buildVersion()
+	if commit == "" {
+		return v
+	}
+	return commit
+}
 
 func cpus() string { return fmt.Sprintf("%d CPUs, %s", runtime.NumCPU(), runtime.Version()) }

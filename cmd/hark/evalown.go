@@ -73,7 +73,7 @@ func (a *app) evalOwn(cmd *cobra.Command, out string, questions, parallel int) e
 	if err != nil {
 		return err
 	}
-	rep := eval.NewReport(res)
+	rep := eval.NewReport(res, builtFrom())
 	if out != "" {
 		if err := eval.Write(out, res, rep); err != nil {
 			return err
