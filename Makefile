@@ -21,7 +21,9 @@ run: build ## build Hark and run its demo
 build: ## build bin/hark, without cgo
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/hark ./cmd/hark
 
-test: tidy cross lint unit ## everything a change has to pass: tidy, builds, vet, lint, tests with -race
+test: tidy cross lint unit ## everything a change has to pass: tidy, builds, vet, lint, tests with -race, the plugin's
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test-plugin; \
+	else echo "npm is not installed: the tests of the OpenClaw plugin are left out"; fi
 
 tidy: ## go.mod and go.sum say what the code imports
 	$(GO) mod tidy -diff
