@@ -82,8 +82,8 @@ func (e *Engine) cutRows(ctx context.Context, session string) (cut []cutRow, err
 	if err != nil || len(value) == 0 {
 		return nil, err
 	}
-	if json.Unmarshal(value, &cut) != nil {
-		e.log.Warn("record of cut branches was unreadable and is dropped")
+	if err := json.Unmarshal(value, &cut); err != nil {
+		e.log.Warn("record of cut branches was unreadable and is dropped", "error", err)
 		return nil, nil
 	}
 	return cut, nil

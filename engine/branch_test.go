@@ -22,20 +22,19 @@ func entries(parent string, from int, texts ...string) []HistoryEntry {
 	return out
 }
 
-func bootstrap(t *testing.T, e *Engine, key string, complete bool, h []HistoryEntry) BootstrapResult {
+func bootstrap(t *testing.T, e *Engine, complete bool, h []HistoryEntry) {
 	t.Helper()
-	res, err := e.Bootstrap(t.Context(), BootstrapParams{SessionID: "id-" + key, SessionKey: key, History: h, Complete: complete})
+	_, err := e.Bootstrap(t.Context(), BootstrapParams{SessionID: "id-" + mainKey, SessionKey: mainKey, History: h, Complete: complete})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res
 }
 
-// memory lists the first letters of what can be recalled of a session.
-func memory(t *testing.T, e *Engine, key string) string {
+// memory lists the first letters of what can be recalled of the main session.
+func memory(t *testing.T, e *Engine) string {
 	t.Helper()
 	out := ""
-	for _, m := range rows(t, e, key) {
+	for _, m := range rows(t, e, mainKey) {
 		if m.Kind == index.Said {
 			out += m.Text[:1]
 		}
@@ -55,16 +54,16 @@ func TestCutBranch(t *testing.T) {
 	said := []string{"apples are in the cellar", "berries are in the barn", "cherries are in the attic", "dates are in the garage"}
 	t.Run("the transcript read again", func(t *testing.T) {
 		e := open(t, nil, nil)
-		bootstrap(t, e, mainKey, false, entries("", 0, said...))
-		bootstrap(t, e, mainKey, false, entries("", 0, said[0], said[1], "eggs are in the fridge"))
-		if got := memory(t, e, mainKey); got != "abe" {
+		bootstrap(t, e, false, entries("", 0, said...))
+		bootstrap(t, e, false, entries("", 0, said[0], said[1], "eggs are in the fridge"))
+		if got := memory(t, e); got != "abe" {
 			t.Errorf("memory %q", got)
 		}
 		if block, _ := question(t, e, otherKey, "where are the cherries?"); strings.Contains(block, "attic") {
 			t.Error(block)
 		}
-		bootstrap(t, e, mainKey, false, entries("", 0, append(said, "figs are in the shed")...))
-		if got := memory(t, e, mainKey); got != "abcdf" {
+		bootstrap(t, e, false, entries("", 0, append(said, "figs are in the shed")...))
+		if got := memory(t, e); got != "abcdf" {
 			t.Errorf("back on the first branch: memory %q", got)
 		}
 		if block, _ := question(t, e, otherKey+"2", "where are the cherries?"); !strings.Contains(block, "attic") {
@@ -73,17 +72,17 @@ func TestCutBranch(t *testing.T) {
 	})
 	t.Run("only what is new, which names its parent", func(t *testing.T) {
 		e := open(t, nil, nil)
-		bootstrap(t, e, mainKey, false, entries("", 0, said...))
-		bootstrap(t, e, mainKey, false, entries("eb", 2, "eggs are in the fridge"))
-		if got := memory(t, e, mainKey); got != "abe" {
+		bootstrap(t, e, false, entries("", 0, said...))
+		bootstrap(t, e, false, entries("eb", 2, "eggs are in the fridge"))
+		if got := memory(t, e); got != "abe" {
 			t.Errorf("memory %q", got)
 		}
 	})
 	t.Run("cut short, nothing said since", func(t *testing.T) {
 		e := open(t, nil, nil)
-		bootstrap(t, e, mainKey, true, entries("", 0, said...))
-		bootstrap(t, e, mainKey, true, entries("", 0, said[:2]...))
-		if got := memory(t, e, mainKey); got != "ab" {
+		bootstrap(t, e, true, entries("", 0, said...))
+		bootstrap(t, e, true, entries("", 0, said[:2]...))
+		if got := memory(t, e); got != "ab" {
 			t.Errorf("memory %q", got)
 		}
 	})
@@ -110,18 +109,18 @@ func TestCutBranch(t *testing.T) {
 		e := open(t, nil, nil)
 		all := entries("", 0, said...)
 		for _, at := range []int{2, 0, 2, 1, 0} {
-			bootstrap(t, e, mainKey, at == 2, all[at:min(at+2, len(all))])
+			bootstrap(t, e, at == 2, all[at:min(at+2, len(all))])
 		}
-		if got := memory(t, e, mainKey); got != "abcd" {
+		if got := memory(t, e); got != "abcd" {
 			t.Errorf("memory %q", got)
 		}
 	})
 	t.Run("another transcript of the session is not touched", func(t *testing.T) {
 		e := open(t, nil, nil)
-		bootstrap(t, e, mainKey, true, entries("", 0, said...))
+		bootstrap(t, e, true, entries("", 0, said...))
 		_, err := e.Bootstrap(t.Context(), BootstrapParams{SessionID: "rotated", SessionKey: mainKey, Complete: true,
 			History: []HistoryEntry{{EntryID: "z", Seq: 1, Message: user("zebras are in the zoo", day+900_000)}}})
-		if got := memory(t, e, mainKey); err != nil || got != "abcdz" {
+		if got := memory(t, e); err != nil || got != "abcdz" {
 			t.Errorf("memory %q %v", got, err)
 		}
 	})

@@ -138,25 +138,25 @@ func TestRestoredBackup(t *testing.T) {
 	dir, backup := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "backup")
 	e, done := openAt(t, dir, nil, nil)
 	texts := []string{"apples", "berries", "cherries", "dates", "eggs"}
-	bootstrap(t, e, mainKey, true, entries("", 0, texts[:2]...))
+	bootstrap(t, e, true, entries("", 0, texts[:2]...))
 	done()
 	if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
 	e, done = openAt(t, dir, nil, nil)
-	bootstrap(t, e, mainKey, true, entries("eb", 2, texts[2:4]...))
+	bootstrap(t, e, true, entries("eb", 2, texts[2:4]...))
 	// The host's transcript is an older one, read whole, then goes on.
-	bootstrap(t, e, mainKey, false, entries("", 0, texts[:3]...))
-	if got := memory(t, e, mainKey); got != "abcd" {
+	bootstrap(t, e, false, entries("", 0, texts[:3]...))
+	if got := memory(t, e); got != "abcd" {
 		t.Errorf("memory %q", got)
 	}
 	done()
 	// Hark's store is an older one: the host hands over what it lacks, from any place on.
 	e, done = openAt(t, backup, nil, nil)
 	defer done()
-	bootstrap(t, e, mainKey, true, entries("ec", 3, texts[3:]...))
-	bootstrap(t, e, mainKey, true, entries("", 0, texts...))
-	if got := memory(t, e, mainKey); got != "abcde" || total(t, e) != 5 {
+	bootstrap(t, e, true, entries("ec", 3, texts[3:]...))
+	bootstrap(t, e, true, entries("", 0, texts...))
+	if got := memory(t, e); got != "abcde" || total(t, e) != 5 {
 		t.Errorf("memory %q, %d rows", got, total(t, e))
 	}
 }

@@ -15,15 +15,14 @@ import (
 
 // conversation is the simple reference: what a host has of one session, and so what is memory.
 type conversation struct {
-	key      string
-	id       string // session id, which rotates
-	entries  []talk // every one there ever was, in order
-	active   []int  // indexes of entries: the branch that counts, of this transcript
-	earlier  []int  // of transcripts before a reset
-	clock    int64
-	turns    []CommitTurnParams
-	prefix   string // of entry ids, which a rewrite changes
-	position int
+	key     string
+	id      string // session id, which rotates
+	entries []talk // every one there ever was, in order
+	active  []int  // indexes of entries: the branch that counts, of this transcript
+	earlier []int  // of transcripts before a reset
+	clock   int64
+	turns   []CommitTurnParams
+	prefix  string // of entry ids, which a rewrite changes
 }
 
 // talk is one message of the reference.
@@ -239,6 +238,7 @@ func memoryDir() string {
 
 // modelStore runs sequences over one store, which is closed and opened again on the way.
 func modelStore(t *testing.T, dir string, seed uint64, sequences int) {
+	t.Helper()
 	steps := modelSteps()
 	opts := &Options{Runtime: summarizing{"what happened so far"}}
 	e, done := openAt(t, dir, nil, opts)

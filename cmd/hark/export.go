@@ -152,7 +152,7 @@ func openExport(path string, stdin *bufio.Reader) (io.ReadCloser, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil // the history's reader says what is wrong
+		return nil, err
 	}
 	var r io.Reader = bufio.NewReader(file)
 	if zip, err := gzip.NewReader(file); err == nil {

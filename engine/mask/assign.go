@@ -58,7 +58,10 @@ func (f *finder) assigned(at int) {
 	// on a line of their own. In code a text would be in quotes.
 	env := f.text[at] == '=' && spacedBy == 0
 	alone := !declared && !isExpression(v) && lineStart(f.text, from) && restEmpty(f.text[end:])
-	if !alone && (!env || quoted) && !(quoted && looksRandom(v)) {
+	if quoted {
+		env = env && looksRandom(v)
+	}
+	if !alone && !env && (!quoted || !looksRandom(v)) {
 		return
 	}
 	f.value(name, w, i, i+len(v), env && isUpper(name))
