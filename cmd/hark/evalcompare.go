@@ -78,7 +78,7 @@ func (a *app) printComparison(c *eval.Comparison, show int) {
 		a.printf("; %d only in A, %d only in B", c.OnlyA, c.OnlyB)
 	}
 	a.printf("\n\n")
-	t := table{header: []string{"metric", "n", "A", "B", "B−A", "95 %", "p adj.", "B is"}, right: map[int]bool{1: true, 2: true, 3: true, 4: true, 6: true}}
+	t := table{header: []string{"metric", "n", "A", "B", "B−A", "95 %", "p adj", "B is"}, right: map[int]bool{1: true, 2: true, 3: true, 4: true, 6: true}}
 	var cats []string
 	for _, r := range c.Rows {
 		switch {
@@ -108,10 +108,16 @@ func (a *app) printComparison(c *eval.Comparison, show int) {
 	if len(cats) > 0 {
 		a.printf("by category, where it differs:\n")
 		t := table{header: t.header, right: t.right}
+		last := ""
 		for _, r := range c.Rows {
-			if r.Category != "" && r.Verdict != eval.Same {
-				t.add(a.differenceCells(r, r.Metric+" · "+clean(r.Category))...)
+			if r.Category == "" || r.Verdict == eval.Same {
+				continue
 			}
+			if r.Metric != last {
+				last = r.Metric
+				t.add(r.Metric)
+			}
+			t.add(a.differenceCells(r, "  "+clean(r.Category))...)
 		}
 		t.print(a.out, a.term, "")
 		a.printf("\n")
@@ -139,7 +145,7 @@ func (a *app) differenceCells(r eval.Difference, name string) []string {
 	case eval.Worse:
 		verdict = a.term.red(verdict)
 	case eval.Same:
-		verdict = "the same"
+		verdict = "no sig. diff."
 	}
 	return []string{name, fmt.Sprint(r.N), f(r.A), f(r.B), fmt.Sprintf("%+"+digits[1:], scale*(r.B-r.A)), f(r.Low) + "…" + f(r.High), p, verdict}
 }
@@ -183,7 +189,7 @@ func goldText(g eval.Gold) string {
 		if g.Why.Meaning > 0 {
 			parts = append(parts, fmt.Sprintf("meaning %d", g.Why.Meaning))
 		}
-		if g.Why.Reason != "" {
+		if g.Why.Reason != "" && g.Why.Reason != string(g.Fate) {
 			parts = append(parts, g.Why.Reason)
 		}
 	}
