@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"hark/engine"
 	"hark/engine/wire"
@@ -129,5 +130,57 @@ func TestRetentionAndSecretsAreConfigured(t *testing.T) {
 	}
 	if s.Ingest.KeepSecrets = "*"; !s.keepsSecrets() {
 		t.Error("* is not all")
+	}
+}
+
+// TestDaemonAppliesRetention: what is too old goes when the daemon opens the store.
+func TestDaemonAppliesRetention(t *testing.T) {
+	data := shortDir(t)
+	file := filepath.Join(filepath.Dir(data), "talk.jsonl")
+	if err := os.WriteFile(file, []byte(kitchenTalk), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := hark(t.Context(), t, data, "import", file); code != 0 {
+		t.Fatal(errs)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		env := func(name string) (string, bool) {
+			v, ok := map[string]string{"HARK_DATA": data, "HOME": filepath.Dir(data), "HARK_RETENTION_DAYS": "1"}[name]
+			return v, ok
+		}
+		late := func() time.Time { return time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC) } // the garage is from the day before
+		a := &app{console: console{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}, env: env}, clock: late}
+		a.set = defaults(env)
+		a.set.Data, a.set.Retain.Days = data, 1
+		if err := a.serve(ctx, "", time.Hour, false); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		if err := a.close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	defer func() { cancel(); <-done }()
+	c := wire.NewClient(data, wire.ClientOptions{Spawn: func(context.Context) error { return nil }})
+	defer c.Close()
+	if _, err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(20 * time.Second)
+	for {
+		var status struct{ Messages, Forgotten int }
+		if err := c.Call(t.Context(), "main", "status", struct{}{}, &status); err != nil {
+			t.Fatal(err)
+		}
+		if status.Messages == 2 && status.Forgotten > 0 {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%+v", status)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
