@@ -36,7 +36,7 @@ type Total struct {
 	Early    int     `json:"early"` // requests that differ from the one before ahead of its recall block
 	Cost     float64 `json:"cost"`
 	Added    float64 `json:"added"`   // cost above legacy's, as a share of it
-	OfInput  float64 `json:"ofInput"` // the same as a share of legacy's input tokens
+	OfInput  float64 `json:"ofInput"` // the same in tokens at the full price, as a share of legacy's input tokens
 }
 
 // Lab is where engines are made: in new stores under Dir, which is not removed.
@@ -125,7 +125,7 @@ func total(run, base *Run, prices Prices) Total {
 	}
 	if tokens := base.Tokens(); tokens > 0 {
 		t.Added = Added(run, base, prices)
-		t.OfInput = (t.Cost - base.Cost(prices)) / float64(tokens)
+		t.OfInput = (t.Cost - base.Cost(prices)) / (prices.Input * float64(tokens))
 	}
 	return t
 }

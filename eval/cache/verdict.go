@@ -41,6 +41,11 @@ func (c *Comparison) Checks(i int) []Check {
 	if t.Blocks == 0 {
 		bound = MaxAddedIdle
 	}
+	added := fmt.Sprintf("%+.2f %% (%+.2f %% of legacy's cost)", 100*t.OfInput, 100*t.Added)
+	short := c.Turns < TurnsPerCut // the first request, which no cache holds, would decide
+	if short {
+		added += ", of too few turns to be held to it"
+	}
 	gap, apart := c.Runs[i].gap(), ""
 	if gap > 0 {
 		apart = fmt.Sprintf(", %.1f turns apart", gap)
@@ -56,7 +61,7 @@ func (c *Comparison) Checks(i int) []Check {
 		},
 		{
 			What: fmt.Sprintf("added cost under %g %% of input tokens", 100*bound),
-			OK:   t.OfInput < bound, Got: fmt.Sprintf("%+.2f %% (%+.2f %% of legacy's cost)", 100*t.OfInput, 100*t.Added),
+			OK:   short || t.OfInput < bound, Got: added,
 		},
 	}
 }
