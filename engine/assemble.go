@@ -73,7 +73,10 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	limit := max(usable-added, 0)
 
 	q := ask(p, ms)
-	turn := turnOf(ms, q)
+	turn := ""
+	if p.SessionID != "" { // without one it is somebody looking, who will want to see what is stored next time
+		turn = turnOf(ms, q)
+	}
 	book := e.ledgerOf(ctx, sc)
 	w := e.window(ctx, sc, ms, limit, tr)
 	kept := p.Messages[w.start:]

@@ -282,3 +282,58 @@ func TestFamilyFactor(t *testing.T) {
 		t.Errorf("the history takes %d tokens of claude's, %d of gpt's", a, b)
 	}
 }
+
+// The start of the window is the same for the whole tool loop, and is given up between turns only.
+func TestWindowInTheLoop(t *testing.T) {
+	e := open(t, nil, nil)
+	var h []json.RawMessage
+	for i := range 60 {
+		h = append(h, user(strings.Repeat(fmt.Sprintf("history %d ", i), 40), day+int64(2*i)), assistant("yes", day+int64(2*i+1)))
+	}
+	at := func(budget Tokens, list ...json.RawMessage) int {
+		t.Helper()
+		res, err := e.Assemble(t.Context(), AssembleParams{SessionID: "s", SessionKey: mainKey, Messages: list, Prompt: "go", TokenBudget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Trace.Window.First
+	}
+	start := at(5000, h...)
+	if start == 0 {
+		t.Fatal("everything fits")
+	}
+	loop := append(h[:len(h):len(h)], user("go", day+1000), raw(callC1), raw(resultC1))
+	for _, budget := range []Tokens{5000, 100_000, 4990} {
+		if got := at(budget, loop...); got != start {
+			t.Errorf("in the loop, at %v: starts at %d, was %d", budget, got, start)
+		}
+	}
+	if got := at(100_000, append(loop, raw(said))...); got != 0 {
+		t.Errorf("the next turn has room for all and starts at %d", got)
+	}
+}
+
+// The system prompt's addition is the same bytes while the memory plugin's sections are, and absent
+// where there is nothing to say.
+func TestAdditionIsStable(t *testing.T) {
+	e := open(t, nil, nil)
+	storeNotes(t, e)
+	add := func(key, prompt string, memory ...string) string {
+		t.Helper()
+		res, err := e.Assemble(t.Context(), AssembleParams{SessionID: "s" + key, SessionKey: key, Prompt: prompt, MemoryPrompt: memory, TokenBudget: 9000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.SystemPromptAddition
+	}
+	first := add(mainKey, "where is the violet folder?", "## Memory", "Search first.")
+	if again := add(mainKey, "thanks", "## Memory", "Search first."); again != first || !strings.HasSuffix(first, Guide) {
+		t.Errorf("%q\nwas\n%q", again, first)
+	}
+	if got := add(mainKey, "thanks"); got != Guide {
+		t.Error(got)
+	}
+	if got := add("agent:main:subagent:x", "where is the violet folder?"); got != "" {
+		t.Errorf("a session without recall or memory: %q", got)
+	}
+}

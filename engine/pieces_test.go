@@ -80,6 +80,28 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
+// A text that is sampled is counted within five percent too, as long as its kinds are spread over it.
+func TestSampledEstimates(t *testing.T) {
+	c := bare(t).tokens
+	var b strings.Builder
+	all := samples(t)
+	for b.Len() < 600_000 {
+		for _, name := range []string{"code", "english", "json", "base64", "han"} {
+			b.WriteString(all[name][:len(all[name])/9])
+		}
+	}
+	text := strings.ToValidUTF8(b.String(), "")
+	exact, err := c.codec.Count(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := float64(c.count(text)-exact) / float64(exact)
+	t.Logf("%d bytes %d tokens, estimate %+.2f %%", len(text), exact, 100*off)
+	if math.Abs(off) > 0.05 {
+		t.Errorf("%+.2f %%", 100*off)
+	}
+}
+
 // Pieces are the tokenizer's own, whatever characters meet.
 func TestPieces(t *testing.T) {
 	c := bare(t).tokens

@@ -31,9 +31,9 @@ type recallCall struct {
 	scope    Scope
 	question asked
 	messages []*measure
-	start    int // the kept messages are messages[start:]
-	room     int // tokens
-	turn     string
+	start    int    // the kept messages are messages[start:]
+	room     int    // tokens
+	turn     string // "" for a call that is no turn of a session: nothing is remembered of it
 	book     ledger
 	kept     []keptBlock // blocks of earlier turns that the model still sees
 }
@@ -68,7 +68,7 @@ func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 		t.Reason = "no room left in the budget"
 		return recalled{}
 	}
-	if known := c.book.Now; known != nil && known.Turn == c.turn {
+	if known := c.book.Now; known != nil && c.turn != "" && known.Turn == c.turn {
 		if len(known.Parts) == 0 {
 			t.Ran, t.Cached, t.Reason = true, true, "nothing was recalled when this turn was first asked about"
 			return recalled{}
@@ -83,7 +83,7 @@ func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 		}
 	}
 	block := e.find(ctx, c, q, tr)
-	if !block.failed {
+	if !block.failed && c.turn != "" {
 		c.book.Now = &entry{Turn: c.turn, Words: textPrint(c.question.prompt), Before: precedes(c.messages, c.question), Parts: block.parts, Sum: sum(block.message)}
 		e.saveLedger(ctx, c.scope.Session, c.book)
 	}
