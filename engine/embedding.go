@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -42,8 +43,8 @@ func startWorker(store *index.Store, emb embed.Embedder, log *slog.Logger) *work
 		store: store, emb: emb, log: log, local: ok && in.InProcess(),
 		kick: make(chan struct{}, 1), cancel: cancel, group: new(errgroup.Group), stopped: make(chan struct{}),
 	}
-	if model := emb.Model(); model.Dim > 0 {
-		if err := store.UseSpace(ctx, w.space(model.Dim)); err != nil {
+	if dim := w.knownDim(ctx); dim > 0 {
+		if err := store.UseSpace(ctx, w.space(dim)); err != nil {
 			log.Warn("vector space not in use", "error", err)
 		}
 	}
@@ -104,7 +105,7 @@ func (w *worker) run(ctx context.Context) {
 		case <-w.kick:
 		}
 		for {
-			err := w.drain(ctx)
+			err := w.drain(ctx, nil)
 			if err == nil {
 				backoff = minBackoff
 				break
@@ -130,10 +131,50 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// drain embeds pending messages until there are none, or only ones that fail.
-func (w *worker) drain(ctx context.Context) error {
-	for last := int64(-1); ; {
-		rows, err := w.store.Pending(ctx, w.space(w.emb.Model().Dim), pendingBatch)
+// knownDim returns the dimension of the model's vectors as far as it is known without asking
+// the model: a remote one tells with its first answer, which is remembered in the store.
+func (w *worker) knownDim(ctx context.Context) int {
+	model := w.emb.Model()
+	if model.Dim > 0 {
+		return model.Dim
+	}
+	v, err := w.store.State(ctx, "embedder", model.String())
+	if err != nil {
+		return 0
+	}
+	dim, _ := strconv.Atoi(string(v))
+	return dim
+}
+
+// dim returns the dimension of the model's vectors; a model that has not told it yet is asked
+// with one short text.
+func (w *worker) dim(ctx context.Context) (int, error) {
+	if dim := w.knownDim(ctx); dim > 0 {
+		return dim, nil
+	}
+	name := w.emb.Model().String()
+	vs, err := w.emb.Embed(ctx, embed.Passage, []string{"the first text tells the dimension"})
+	if err != nil {
+		return 0, fmt.Errorf("ask the embedder for its dimension: %w", err)
+	}
+	if len(vs) != 1 || len(vs[0]) == 0 {
+		return 0, errors.New("the embedder returned no vector for a plain English text")
+	}
+	if err := w.store.SetState(ctx, "embedder", name, strconv.AppendInt(nil, int64(len(vs[0])), 10)); err != nil {
+		return 0, fmt.Errorf("remember the embedder's dimension: %w", err)
+	}
+	return len(vs[0]), nil
+}
+
+// drain embeds pending messages until there are none, or only ones that fail. progress, which
+// may be nil, hears how many messages are done and left.
+func (w *worker) drain(ctx context.Context, progress func(done, left int)) error {
+	dim, err := w.dim(ctx)
+	if err != nil {
+		return err
+	}
+	for last, done := int64(-1), 0; ; {
+		rows, err := w.store.Pending(ctx, w.space(dim), pendingBatch)
 		if err != nil {
 			return fmt.Errorf("list pending messages: %w", err)
 		}
@@ -144,7 +185,24 @@ func (w *worker) drain(ctx context.Context) error {
 		if err := w.embed(ctx, rows); err != nil {
 			return err
 		}
+		if done += len(rows); progress != nil {
+			left, err := w.store.PendingCount(ctx, w.space(dim))
+			if err != nil {
+				return fmt.Errorf("count pending messages: %w", err)
+			}
+			progress(done, left)
+		}
 	}
+}
+
+// Embed computes the vectors that are pending, in the foreground: for tools that end when they
+// have stored something. progress may be nil. It returns the first failure of the embedder; the
+// rest stays pending.
+func (e *Engine) Embed(ctx context.Context, progress func(done, left int)) error {
+	if e.worker == nil {
+		return nil
+	}
+	return e.worker.drain(ctx, progress)
 }
 
 func (w *worker) space(dim int) index.Space {

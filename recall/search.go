@@ -211,6 +211,7 @@ func (s *Searcher) nearest(ctx context.Context, r Request, l *legs) string {
 		return "no word of the question has a vector"
 	}
 	m := s.emb.Model()
+	m.Dim = len(vs[0])
 	l.space = index.Space{ID: m.String(), Dim: len(vs[0])}
 	near, err := s.store.Nearest(ctx, l.space, vs[0], r.Filter, s.w.DensePool)
 	if err != nil {
