@@ -99,17 +99,28 @@ func identify(session string, m *message, mark string, at place, occurrence int)
 // oneLine keeps the separator of stored keys out of a key.
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
 
-// contradicts reports that two messages of the same content are two events: each has a place in
-// the transcript, and the places differ.
-func contradicts(stored, keys []string) bool {
-	for _, class := range []string{"entry:", "pos:"} {
-		a, b := keyOf(stored, class), keyOf(keys, class)
-		if a == "" || b == "" {
-			continue
+// contradicts reports that two messages of the same content are two events: each has a place in the
+// transcript, and the places differ. Where both have the same time, only places of one generation
+// count: a transcript that was rewritten gives its messages new entries.
+func contradicts(stored, keys []string, untimed bool) bool {
+	if untimed {
+		if a, b := keyOf(stored, "entry:"), keyOf(keys, "entry:"); a != "" && b != "" {
+			return a != b
 		}
-		return a != b
 	}
-	return false
+	a, at := placeOf(keyOf(stored, "pos:"))
+	b, bt := placeOf(keyOf(keys, "pos:"))
+	return a != "" && b != "" && (a == b && at != bt || untimed && a != b)
+}
+
+// placeOf reads the transcript with its generation, and the position in it, out of a key of a position.
+func placeOf(key string) (transcript, position string) {
+	parts := strings.Split(key, "/")
+	if len(parts) < 5 {
+		return "", ""
+	}
+	n := len(parts) - 3 // position, print, time
+	return strings.Join(parts[:n], "/"), parts[n]
 }
 
 func keyOf(keys []string, class string) string {

@@ -212,7 +212,7 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	markTasks(msgs, sc)
 	kinds := classify(msgs, sc, d.heartbeat)
 
-	if d.partial && slices.ContainsFunc(msgs, func(m message) bool { return m.at.IsZero() }) {
+	if d.partial && (d.receipt != nil || slices.ContainsFunc(msgs, func(m message) bool { return m.at.IsZero() })) {
 		e.ingest.Lock() // repetition looks up what append then writes
 		defer e.ingest.Unlock()
 	}
@@ -226,7 +226,7 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 			continue
 		}
 		keys := identify(sc.Session, &msgs[i], mark, it.place, nth)
-		if d.partial && msgs[i].at.IsZero() {
+		if d.partial && (msgs[i].at.IsZero() || it.place.positioned) {
 			keys = e.repetition(ctx, sc.Session, &msgs[i], mark, it.place, nth, keys)
 		}
 		rows = append(rows, e.row(&msgs[i], it, sc, d.sessionID, kinds[i], keys))
@@ -263,8 +263,9 @@ func decodeItems(items []item) (msgs []message, kept []int) {
 	return msgs, kept
 }
 
-// repetition finds the keys of a message without a time of its own, delivered without the history
-// before it: if its content is stored for an event at another place, it is the next repetition.
+// repetition finds the keys of a message that its time does not tell from others, delivered without
+// the history before it: if its content is stored for an event at another place, it is the next
+// repetition.
 func (e *Engine) repetition(ctx context.Context, session string, m *message, mark string, at place, nth int, keys []string) []string {
 	const most = 1000 // repetitions of one text without a time
 	for ; nth < most; nth++ {
@@ -274,7 +275,7 @@ func (e *Engine) repetition(ctx context.Context, session string, m *message, mar
 			return keys
 		}
 		rows, err := e.store.Get(ctx, seqs[0])
-		if err != nil || len(rows) == 0 || !contradicts(rows[0].Keys, keys) {
+		if err != nil || len(rows) == 0 || !contradicts(rows[0].Keys, keys, m.at.IsZero()) {
 			return keys
 		}
 	}

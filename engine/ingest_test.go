@@ -170,6 +170,30 @@ func TestRepeatedOK(t *testing.T) {
 	}
 }
 
+// Real repetitions within one tick of the clock, told apart by their positions; the same turn under
+// another generation and other entry ids is the same turn.
+func TestRepeatedWithinATick(t *testing.T) {
+	e := open(t, nil, nil)
+	deliver := func(key, generation string, at int) {
+		t.Helper()
+		p := turn(mainKey, key, user("ok", day), assistant("sure", day))
+		p.Admission = Admission{EntryAnchor: EntryAnchor{AgentID: "main", Generation: generation, EntryID: "u" + key, ActiveMessagePosition: at}, Role: "user"}
+		p.Terminal = EntryAnchor{AgentID: "main", Generation: generation, EntryID: "a" + key, ActiveMessagePosition: at + 1}
+		commit(t, e, p)
+	}
+	for i := range 4 {
+		deliver(fmt.Sprint("k", i), "g", 2*i)
+	}
+	if n := total(t, e); n != 8 {
+		t.Errorf("%d rows, want 8", n)
+	}
+	deliver("again", "g", 2)
+	deliver("rewritten", "h", 0)
+	if n := total(t, e); n != 8 {
+		t.Errorf("%d rows, want 8 still", n)
+	}
+}
+
 // SES-06: the same entry with another text replaces the text.
 func TestEdit(t *testing.T) {
 	e := open(t, nil, nil)
