@@ -21,10 +21,11 @@
 //
 // # Life of a query
 //
-// Assemble (assemble.go) decodes the host's messages once, counts them (budget.go), and splits them
-// into turns and frames (window.go). What fits is kept from an anchor that moves rarely, so that the
+// Assemble (assemble.go) decodes the host's messages once, counts them (budget.go, pieces.go) in the
+// tokens of the model's family (family.go), and splits them into turns and frames (window.go). What fits is kept from an anchor that moves rarely, so that the
 // host's prompt cache holds. The question is what a person said; recall answers it from the scopes
 // this session may see, without what the kept messages show already (onscreen.go); the best items
 // are packed under a cap and rendered as one fenced message (render.go), which goes before the live
-// user turn. Every decision is in the Trace.
+// user turn. It is made once for a turn and found again by a retry, the tool loop and the next process
+// (ledger.go). Every decision is in the Trace.
 package engine
