@@ -43,13 +43,13 @@ func (a *Analyzer) Query(text string, mains []Lang) []QueryTerm {
 		}
 	}
 	own := Detect(text)
+	add(own)
 	for _, m := range mains {
 		if own == "" || m.script() == own.script() {
 			add(m)
 			break
 		}
 	}
-	add(own)
 	if len(langs) == 0 {
 		add(English)
 	}
@@ -58,12 +58,12 @@ func (a *Analyzer) Query(text string, mains []Lang) []QueryTerm {
 	seen := map[Term]bool{}
 	for i, l := range langs {
 		a.scan(text, l, func(t token) {
-			if seen[t.Term] || i > 0 && (t.Class == Phrase || t.Class == Gram) {
-				return
+			surface := strings.ToLower(text[t.start:t.end])
+			if seen[t.Term] || i > 0 && own != "" && languageOf(own).stop[surface] {
+				return // said already, or no content in the question's own language
 			}
 			seen[t.Term] = true
-			out = append(out, QueryTerm{Term: t.Term, Instruction: t.Class == Word && instr[t.Text],
-				Surface: strings.ToLower(text[t.start:t.end]), Word: t.start})
+			out = append(out, QueryTerm{Term: t.Term, Instruction: t.Class == Word && instr[t.Text], Surface: surface, Word: t.start})
 		})
 	}
 	return out
