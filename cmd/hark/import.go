@@ -121,6 +121,9 @@ func (a *app) importAll(ctx context.Context, paths []string, f importFlags) erro
 			break
 		}
 	}
+	if err == nil && !f.dryRun {
+		im.vectors(ctx)
+	}
 	im.out.TookMS = millis(time.Since(start))
 	if perr := im.report(time.Since(start)); err == nil {
 		err = perr
@@ -129,6 +132,28 @@ func (a *app) importAll(ctx context.Context, paths []string, f importFlags) erro
 		return fmt.Errorf("%w: what is reported above is stored; run the same command again to go on", err)
 	}
 	return err
+}
+
+// vectors waits for a remote embedder, which the daemon would otherwise follow in the background.
+// What it does not answer stays pending: that is a note, not a failure of the import.
+func (im *importer) vectors(ctx context.Context) {
+	e, ok := im.into.(*engine.Engine)
+	if !ok {
+		return
+	}
+	var bar *progressbar.ProgressBar
+	err := e.Embed(ctx, func(done, left int) {
+		if bar == nil {
+			bar = im.bar(done+left, "vectors")
+		}
+		_ = bar.Set(done)
+	})
+	if bar != nil {
+		_ = bar.Finish()
+	}
+	if err != nil {
+		im.app.note("the embedder did not answer (%v): words find what was imported; its vectors follow with the next import or under hark serve", err)
+	}
 }
 
 // sources lists the files to read.
