@@ -12,8 +12,8 @@ import (
 	"hark/recall"
 )
 
-// rankDepth is how many documents are asked of a ranking: the deepest metric looks at 50.
-const rankDepth = 100
+// rankDepth is how many documents are asked of a ranking: what the deepest metric looks at.
+const rankDepth = 50
 
 // Budgets are the token budgets of the assembled contexts, and ReferenceBudget the one at which
 // fates are told.
