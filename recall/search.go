@@ -241,7 +241,7 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *
 	defer v.Close()
 	sc := newScorer(&s.w, v, q, l.words.DF)
 	sc.score(pool, d)
-	t.Pool, t.Cohesion, t.Confidence = len(pool), round(sc.cohesion), round(sc.confidence(pool, r.Question))
+	t.Pool, t.Cohesion, t.Confidence = len(pool), round(sc.cohesion), round(sc.confidence(unseen(pool, r.Exclude), r.Question))
 	for i, x := range sc.terms {
 		if x.Class == terms.Gram {
 			continue
@@ -249,6 +249,14 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *
 		t.Terms = append(t.Terms, TermTrace{Term: x.Key(), DF: int(x.df), Weight: round(x.weight), Used: i < len(l.words.Used) && l.words.Used[i]})
 	}
 	return pool, sc
+}
+
+// unseen leaves out what is on screen: the confidence is about what recall could add to that.
+func unseen(pool []*candidate, shown map[int64]bool) []*candidate {
+	if len(shown) == 0 {
+		return pool
+	}
+	return slices.DeleteFunc(slices.Clone(pool), func(c *candidate) bool { return shown[c.seq] })
 }
 
 // pool is the union of the hits of both legs, the neighbours of the lexical ones (a short

@@ -218,6 +218,9 @@ func TestOnScreenIsNotRecalled(t *testing.T) {
 	if len(res.Hits) != 0 || res.Trace.Candidates[0].Fate != recall.OnScreen {
 		t.Errorf("rows %v, trace %+v", rows(res), res.Trace.Candidates)
 	}
+	if res.Confidence != 0 {
+		t.Errorf("confidence %v that something else answers", res.Confidence)
+	}
 	w.wantFirst(w.search("when is the dentist?"), seq)
 }
 
