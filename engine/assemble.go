@@ -24,9 +24,11 @@ func (e *Engine) Assemble(ctx context.Context, p AssembleParams) (res AssembleRe
 		}
 	}()
 	res = e.assemble(ctx, p, tr)
-	e.mu.Lock()
-	e.served.Assembled = e.opts.Clock().UTC()
-	e.mu.Unlock()
+	if !p.Inspect {
+		e.mu.Lock()
+		e.served.Assembled = e.opts.Clock().UTC()
+		e.mu.Unlock()
+	}
 	return res, nil
 }
 
@@ -54,7 +56,7 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	usable := e.applySettings(p.RuntimeSettings, b.usable, tr)
 	tr.Budget.Usable = usable
 	name := family(p.RuntimeSettings, p.Model)
-	factor := e.factor(ctx, name, familyOf(tr.Model), ms)
+	factor := e.factor(ctx, name, familyOf(tr.Model), ms, p.Inspect)
 	tr.Budget.Family, tr.Budget.Factor = name, factor
 	usable = int(float64(usable) / factor)
 	theirs := func(ours int) int { return int(math.Ceil(float64(ours) * factor)) }
@@ -65,10 +67,10 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 			owner = ms[i].owner
 		}
 	}
-	sc := e.scope(ctx, p.SessionKey, p.SessionID, owner)
+	sc := e.scopeOf(ctx, p, owner)
 	tr.Session, tr.Scope = sc.Session, sc.Stored
 
-	addition := e.addition(p, sc)
+	addition := e.addition(p, sc, usable)
 	added := e.tokens.count(addition)
 	limit := max(usable-added, 0)
 
@@ -78,7 +80,10 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 		turn = turnOf(ms, q)
 	}
 	book := e.ledgerOf(ctx, sc)
-	w := e.window(ctx, sc, ms, limit, tr)
+	if p.Inspect && book.Now != nil && book.Now.Turn == turn {
+		book.Now = nil
+	}
+	w := e.window(ctx, sc, ms, limit, tr, p.Inspect)
 	kept := p.Messages[w.start:]
 	changed := map[int]json.RawMessage{}
 	if w.tokens > limit && len(kept) > 0 {
@@ -93,9 +98,9 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 		}
 	}
 
-	earlier, tokens := e.earlierBlocks(ctx, sc, &book, turn, ms, w, limit, tr)
+	earlier, tokens := e.earlierBlocks(ctx, sc, &book, turn, ms, w, limit, tr, p.Inspect)
 	block := e.recall(ctx, recallCall{
-		scope: sc, question: q, messages: ms, start: w.start, turn: turn, book: book, kept: earlier,
+		scope: sc, question: q, messages: ms, start: w.start, turn: turn, book: book, kept: earlier, inspect: p.Inspect,
 		room: min(e.opts.RecallTokens, int(float64(b.tokens)/factor)/4, limit-w.tokens-tokens),
 	}, tr)
 
@@ -113,7 +118,7 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 
 // earlierBlocks returns the blocks of earlier turns that stay in place, and their tokens. All go at
 // once where the window is cut anew, and where they would take the room of what is recalled now.
-func (e *Engine) earlierBlocks(ctx context.Context, sc Scope, book *ledger, turn string, ms []*measure, w window, limit int, tr *Trace) (kept []keptBlock, tokens int) {
+func (e *Engine) earlierBlocks(ctx context.Context, sc Scope, book *ledger, turn string, ms []*measure, w window, limit int, tr *Trace, inspect bool) (kept []keptBlock, tokens int) {
 	past := book.Now != nil && book.Now.Turn != turn && len(book.Now.Parts) > 0
 	had := len(book.Kept) > 0 || past && e.opts.KeepBlocks
 	if e.opts.KeepBlocks && !w.moved && e.mayNotRecall(sc) == "" {
@@ -134,7 +139,9 @@ func (e *Engine) earlierBlocks(ctx context.Context, sc Scope, book *ledger, turn
 	if past {
 		book.Now = nil
 	}
-	e.saveLedger(ctx, sc.Session, *book)
+	if !inspect {
+		e.saveLedger(ctx, sc.Session, *book)
+	}
 	return nil, 0
 }
 
@@ -173,12 +180,13 @@ func projection(s *RuntimeSettings) *ContextProjection {
 }
 
 // addition is the text for the system prompt: the memory plugin's, then the guide to the block. It
-// depends on the session, not on what is recalled, so that it stays the same from turn to turn.
-func (e *Engine) addition(p AssembleParams, sc Scope) string {
+// depends on the session, not on what is recalled, so that it stays the same from turn to turn. The
+// guide is left out where it does not fit: no block would either.
+func (e *Engine) addition(p AssembleParams, sc Scope, usable int) string {
 	memory := memorybridge.Render(p.MemoryPrompt, &memorybridge.Options{
 		Count: e.tokens.count, Citations: p.CitationsMode, Tools: p.AvailableTools,
 	})
-	if may, _ := sc.mayRecall(); !may || e.opts.RecallTokens <= 0 {
+	if e.mayNotRecall(sc) != "" || e.tokens.count(Guide) > usable {
 		return memory
 	}
 	if memory == "" {
@@ -187,15 +195,16 @@ func (e *Engine) addition(p AssembleParams, sc Scope) string {
 	return memory + "\n\n" + Guide
 }
 
-// window chooses what part of the history is kept, and remembers where it starts.
-func (e *Engine) window(ctx context.Context, sc Scope, ms []*measure, limit int, tr *Trace) window {
+// window chooses what part of the history is kept, and remembers where it starts, except for an
+// inspection.
+func (e *Engine) window(ctx context.Context, sc Scope, ms []*measure, limit int, tr *Trace, inspect bool) window {
 	l := lay(ms)
 	anchored := -1
 	if len(ms) > 0 {
 		anchored = e.findAnchor(ctx, sc.Session, ms, l)
 	}
 	w := l.choose(anchored, limit, len(ms) > 0 && !answered(ms))
-	if w.moved {
+	if w.moved && !inspect {
 		e.saveAnchor(ctx, sc.Session, ms, w.start)
 	}
 	tr.Window = WindowTrace{

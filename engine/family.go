@@ -77,8 +77,8 @@ func observed(ms []*measure, model string) (factor float64, ok bool) {
 }
 
 // factor returns the factor of a model's family, learned from the history where it can tell, else
-// from earlier ones. It changes seldom, and a change is stored.
-func (e *Engine) factor(ctx context.Context, name, model string, ms []*measure) float64 {
+// from earlier ones. It changes seldom, and a change is stored, unless it is only inspected.
+func (e *Engine) factor(ctx context.Context, name, model string, ms []*measure, inspect bool) float64 {
 	if name == "" {
 		return 1
 	}
@@ -100,8 +100,8 @@ func (e *Engine) factor(ctx context.Context, name, model string, ms []*measure) 
 			now = f
 		}
 	}
-	if ok && now == known {
-		return known
+	if ok && now == known || inspect {
+		return now
 	}
 	if now != known {
 		if err := e.store.SetState(ctx, "tokens", name, fmt.Append(nil, now)); err != nil {

@@ -211,6 +211,10 @@ type AssembleParams struct {
 	// SenderIsOwner says that the host knows the current prompt to be its owner's; nil where it
 	// does not say. An extension of Hark.
 	SenderIsOwner *bool `json:"senderIsOwner,omitempty"`
+	// Inspect asks what the model would be given, without a turn: nothing is remembered of the call,
+	// memory is searched even where the turn was asked about before, and the trace is whole. An
+	// extension of Hark.
+	Inspect bool `json:"inspect,omitempty"`
 }
 
 // The values of AssembleResult.PromptAuthority.

@@ -36,6 +36,7 @@ type recallCall struct {
 	turn     string // "" for a call that is no turn of a session: nothing is remembered of it
 	book     ledger
 	kept     []keptBlock // blocks of earlier turns that the model still sees
+	inspect  bool        // nothing is remembered
 }
 
 // recalled is a block. The zero value is no block.
@@ -83,7 +84,7 @@ func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 		}
 	}
 	block := e.find(ctx, c, q, tr)
-	if !block.failed && c.turn != "" {
+	if !block.failed && !c.inspect && c.turn != "" {
 		c.book.Now = &entry{Turn: c.turn, Words: textPrint(c.question.prompt), Before: precedes(c.messages, c.question), Parts: block.parts, Sum: sum(block.message)}
 		e.saveLedger(ctx, c.scope.Session, c.book)
 	}

@@ -57,6 +57,28 @@ func (e *Engine) scope(ctx context.Context, key, sessionID string, owner *bool) 
 	return sc
 }
 
+// scopeOf computes the scope of an assembly. An inspection leaves no mark of what it was told.
+func (e *Engine) scopeOf(ctx context.Context, p AssembleParams, owner *bool) Scope {
+	if !p.Inspect {
+		return e.scope(ctx, p.SessionKey, p.SessionID, owner)
+	}
+	key := canonicalKey(p.SessionKey)
+	if key == "" {
+		key = e.lineage(ctx, "", p.SessionID) // only reads
+	}
+	isOwner := false
+	if ParseKey(key).Audience == Direct {
+		if isOwner = e.owner(ctx, key, nil); owner != nil {
+			isOwner = *owner
+		}
+	}
+	sc := e.scopes.of(key, p.SessionID, isOwner)
+	if sc.Address.Audience == Subagent {
+		e.inherit(ctx, &sc, 0)
+	}
+	return sc
+}
+
 // owner tells whether the person of a direct session is the agent's owner, and remembers what the
 // host said about it.
 func (e *Engine) owner(ctx context.Context, key string, said *bool) bool {

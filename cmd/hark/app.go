@@ -220,6 +220,14 @@ func (a *app) when(t time.Time) string {
 // millis is a duration as JSON shows it.
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// count is a number of things in words.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // took shows a duration with three digits at most.
 func took(d time.Duration) string {
 	switch {

@@ -25,12 +25,18 @@ type assembleJSON struct {
 func newAssemble(a *app) *cobra.Command {
 	var session, prompt, file string
 	var budget int
+	var asOwner bool
 	cmd := &cobra.Command{
 		Use:   "assemble --session KEY --budget N --prompt TEXT [--messages FILE]",
 		Short: "Show the context a model would be given",
 		Long: `Does what the engine does for a turn of the session: keeps what fits of the
 history in --messages, and adds what it recalls for the prompt from the sessions
-this one may see.
+this one may see. It only looks: nothing is stored of it, so that it shows the same
+again, and what was imported since.
+
+What a session may see is what recall.policy says. A direct chat is its person's own,
+unless OpenClaw has said that they are the agent's owner, or people.owner lists them;
+--as-owner shows what the owner would be given there.
 
 FILE holds the history before the prompt: a JSON array of messages, one message a
 line, or a transcript in one of the formats of "hark import". Without it the
@@ -56,11 +62,14 @@ session is new. "-" is standard input.`,
 			if err != nil {
 				return err
 			}
-			owner := true // whoever can read the store at the command line is its owner
+			var owner *bool // as the store knows it
+			if asOwner {
+				owner = &asOwner
+			}
 			start := time.Now()
 			res, err := eng.Assemble(cmd.Context(), engine.AssembleParams{
 				SessionKey: history.KeyFor(a.set.Agent, session), Messages: messages, TokenBudget: engine.Tokens(budget),
-				Prompt: prompt, SenderIsOwner: &owner,
+				Prompt: prompt, SenderIsOwner: owner, Inspect: true,
 			})
 			if err != nil {
 				return fmt.Errorf("assemble: %w", err)
@@ -68,13 +77,14 @@ session is new. "-" is standard input.`,
 			if a.json {
 				return a.printJSON(assembleJSON{res.Messages, res.EstimatedTokens, res.SystemPromptAddition, res.Trace})
 			}
-			a.printAssembled(res, time.Since(start))
+			a.printAssembled(res, budget, time.Since(start))
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "session of the turn: its key, or the rest of it after agent:"+"<agent>:")
 	cmd.Flags().IntVar(&budget, "budget", 0, "tokens the messages may take")
 	cmd.Flags().StringVar(&prompt, "prompt", "", "what is said in this turn")
+	cmd.Flags().BoolVar(&asOwner, "as-owner", false, "take the person of a direct chat for the agent's owner")
 	cmd.Flags().StringVar(&file, "messages", "", "file with the history before the prompt")
 	return cmd
 }
@@ -118,7 +128,7 @@ func (a *app) readMessages(file string) ([]json.RawMessage, error) {
 }
 
 // printAssembled shows a context as a model gets it.
-func (a *app) printAssembled(res engine.AssembleResult, d time.Duration) {
+func (a *app) printAssembled(res engine.AssembleResult, budget int, d time.Duration) {
 	if res.SystemPromptAddition != "" {
 		a.printf("%s\n", a.term.bold("system prompt addition"))
 		a.block(res.SystemPromptAddition)
@@ -132,10 +142,16 @@ func (a *app) printAssembled(res engine.AssembleResult, d time.Duration) {
 	if t == nil {
 		return
 	}
-	a.printf("%s\n", a.term.dim(fmt.Sprintf("%d messages, about %d of %d tokens (recall %d), in %s",
-		len(res.Messages), res.EstimatedTokens, t.Budget.Tokens, t.Budget.Recall, took(d))))
+	a.printf("%s\n", a.term.dim(fmt.Sprintf("%s, about %d of %d tokens (recall %d), in %s",
+		count(len(res.Messages), "message"), res.EstimatedTokens, budget, t.Budget.Recall, took(d))))
+	if res.EstimatedTokens > budget {
+		a.printf("%s\n", a.term.yellow("over the budget: the last turn does not fit, even shortened"))
+	}
+	for _, n := range t.Notes {
+		a.printf("%s\n", a.term.dim(clean(n)))
+	}
 	if t.Window.Dropped > 0 {
-		a.printf("%s\n", a.term.dim(fmt.Sprintf("%d older messages left out: %s", t.Window.Dropped, t.Window.Reason)))
+		a.printf("%s\n", a.term.dim(fmt.Sprintf("%s left out: %s", count(t.Window.Dropped, "older message"), t.Window.Reason)))
 	}
 	if t.Recall.Reason != "" {
 		a.printf("%s\n", a.term.dim("recall: "+t.Recall.Reason))
@@ -146,13 +162,13 @@ func (a *app) printAssembled(res engine.AssembleResult, d time.Duration) {
 			who = it.Role
 		}
 		line := fmt.Sprintf("recalled %s: %s, %s, %s — %s", it.ID, who, a.when(it.Time), shortKey(a.set.Agent, it.Session), strings.Join(it.Why, ", "))
-		a.printf("%s\n", a.term.dim(cut(clean(line), a.term.width)))
+		a.printf("%s\n", a.term.dim(cut(clean(line), a.term.room(0))))
 	}
 }
 
 // block prints text with a margin.
 func (a *app) block(text string) {
-	for _, line := range wrap(text, a.term.width-4) {
+	for _, line := range wrap(text, a.term.room(4)) {
 		a.printf("  %s %s\n", a.term.dim("│"), clean(line))
 	}
 	a.printf("\n")

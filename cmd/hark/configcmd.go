@@ -56,7 +56,7 @@ the default. Keys with a dot stand in a table of the file:
 					value = `""`
 				}
 				a.printf("%s = %s  %s\n", a.term.bold(l.Key), value, a.term.dim("("+l.Source+")"))
-				for _, part := range wrap(fmt.Sprintf("%s. %s", l.Help, l.Env), a.term.width-4) {
+				for _, part := range wrap(fmt.Sprintf("%s. %s", l.Help, l.Env), a.term.room(4)) {
 					a.printf("    %s\n", a.term.dim(part))
 				}
 			}

@@ -165,7 +165,7 @@ func (a *app) demoImport(ctx context.Context) (imported, *memory, error) {
 	if !a.json {
 		a.printf("%s\n", a.term.bold("Hark demo: what was said months ago, in other sessions, when it is needed now"))
 		for _, line := range wrap(fmt.Sprintf("Imported a history of %d messages in %d sessions, nine months of a household and a team, in %s (with its vectors; %d of them a scheduled job's, left out).",
-			im.out.New, len(h.Sessions)-1, took(d), im.out.Skipped), a.term.width) {
+			im.out.New, len(h.Sessions)-1, took(d), im.out.Skipped), a.term.room(0)) {
 			a.printf("%s\n", line)
 		}
 	}
@@ -238,7 +238,7 @@ func (a *app) printAnswer(n, of int, d demoAnswer, brief bool) {
 	rule := fmt.Sprintf("── %d of %d · %s ", n, of, d.Kind)
 	a.printf("\n%s\n", t.dim(rule+strings.Repeat("─", max(0, t.width-columns(rule)))))
 	a.printf("%s\n", t.dim(fmt.Sprintf("%s, in the new session %s", a.when(d.AskedAt), shortKey("main", d.Session))))
-	for _, line := range wrap(d.Question, t.width-2) {
+	for _, line := range wrap(d.Question, t.room(2)) {
 		a.printf("%s %s\n", t.cyan("?"), t.bold(line))
 	}
 	sessions := map[string]bool{}
@@ -253,11 +253,11 @@ func (a *app) printAnswer(n, of int, d demoAnswer, brief bool) {
 		a.printf("\n%s\n", t.bold(fmt.Sprintf("Context for the model: %d of %d tokens", d.EstimatedTokens, d.Budget)))
 		for _, raw := range d.Messages {
 			_, text := shown(raw)
-			for _, line := range wrap(text, t.width-4) {
+			for _, line := range wrap(text, t.room(4)) {
 				a.printf("  %s %s\n", t.dim("│"), clean(line))
 			}
 		}
-		for _, line := range wrap("user: "+d.Question, t.width-4) {
+		for _, line := range wrap("user: "+d.Question, t.room(4)) {
 			a.printf("  %s %s\n", t.dim("│"), t.dim(line))
 		}
 	}
@@ -269,7 +269,7 @@ func (a *app) printAnswer(n, of int, d demoAnswer, brief bool) {
 		}
 		a.printf("%s %s\n", mark, e.Text)
 	}
-	for _, line := range wrap("Why it is hard: "+d.why, t.width) {
+	for _, line := range wrap("Why it is hard: "+d.why, t.room(0)) {
 		a.printf("%s\n", t.dim(line))
 	}
 }
@@ -282,7 +282,7 @@ func (a *app) printRecalled(n int, it demoItem, expect []demoExpect) {
 		who = it.Role
 	}
 	head := fmt.Sprintf("%2d  %s  %s  ", n, pad(cut(clean(who), 10), 10), a.when(it.Time))
-	a.printf("%s%s\n", t.green(head), t.cyan(cut(clean(shortKey("main", it.Session)), t.width-columns(head))))
+	a.printf("%s%s\n", t.green(head), t.cyan(cut(clean(shortKey("main", it.Session)), t.room(columns(head)))))
 	text := clean(it.Text)
 	from := 0
 	for _, e := range expect {
@@ -291,7 +291,7 @@ func (a *app) printRecalled(n int, it demoItem, expect []demoExpect) {
 			break
 		}
 	}
-	width := t.width - 4
+	width := t.room(4)
 	if columns(text[:from]) > width-columns("…") {
 		text = "…" + text[wordStart(text, from, width/4):]
 	}

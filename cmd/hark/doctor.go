@@ -91,14 +91,14 @@ func (d *doctor) print() {
 			mark = d.term.red(pad(f.Verdict, 6))
 		}
 		d.printf("%s  %s  ", mark, d.term.bold(pad(f.What, 14)))
-		for i, line := range wrap(clean(f.Detail), d.term.width-24) {
+		for i, line := range wrap(clean(f.Detail), d.term.room(24)) {
 			if i > 0 {
 				d.printf("%24s", "")
 			}
 			d.printf("%s\n", line)
 		}
 		if f.Remedy != "" {
-			for _, line := range wrap("→ "+f.Remedy, d.term.width-24) {
+			for _, line := range wrap("→ "+f.Remedy, d.term.room(24)) {
 				d.printf("%24s%s\n", "", line)
 			}
 		}

@@ -100,7 +100,7 @@ func (a *app) printComparison(c *eval.Comparison, show int) {
 	case !c.Significant():
 		a.printf("%s\n\n", a.term.bold("No significant difference, in any metric or category."))
 	case len(same) > 0:
-		for _, l := range wrap("No significant difference over all queries in "+strings.Join(same, ", ")+".", a.term.width) {
+		for _, l := range wrap("No significant difference over all queries in "+strings.Join(same, ", ")+".", a.term.room(0)) {
 			a.printf("%s\n", l)
 		}
 		a.printf("\n")
@@ -158,7 +158,7 @@ func (a *app) printMoves(what string, moves []eval.Move, metric string, show int
 			a.printf("  %s\n\n", a.term.dim(fmt.Sprintf("and %d more; --show lists them, --json has all", len(moves)-show)))
 			return
 		}
-		for j, l := range wrap(fmt.Sprintf("%+.2f  %s", m.Gain, clean(m.A.Text)), a.term.width-4) {
+		for j, l := range wrap(fmt.Sprintf("%+.2f  %s", m.Gain, clean(m.A.Text)), a.term.room(4)) {
 			if j > 0 {
 				l = "       " + l
 			}
@@ -169,7 +169,7 @@ func (a *app) printMoves(what string, moves []eval.Move, metric string, show int
 			for _, h := range m.B.Gold {
 				if h.Doc == g.Doc && (h.Rank != g.Rank || h.Fate != g.Fate) {
 					a.printf("       %s: %s → %s\n", clean(g.Doc), goldText(g), goldText(h))
-					a.printf("         %s\n", a.term.dim(cut(clean(g.Text), a.term.width-10)))
+					a.printf("         %s\n", a.term.dim(cut(clean(g.Text), a.term.room(10))))
 				}
 			}
 		}

@@ -156,7 +156,7 @@ func (a *app) printSpecial(r *eval.Report) {
 		for _, f := range r.Fates {
 			parts = append(parts, fmt.Sprintf("%d %s", f.Count, f.Fate))
 		}
-		for i, l := range wrap(fmt.Sprintf("evidence at %d tokens: %s", eval.ReferenceBudget, strings.Join(parts, ", ")), a.term.width) {
+		for i, l := range wrap(fmt.Sprintf("evidence at %d tokens: %s", eval.ReferenceBudget, strings.Join(parts, ", ")), a.term.room(0)) {
 			if i > 0 {
 				l = "  " + l
 			}

@@ -110,14 +110,14 @@ func (a *app) printHit(rank int, h recall.Hit) {
 	}
 	a.printf("%s%s  %s  %s\n", head, a.term.bold(clean(who)), a.when(m.Time), a.term.cyan(clean(shortKey(a.set.Agent, m.Session))))
 	indent := strings.Repeat(" ", len(head))
-	for _, line := range a.excerpt(h, a.term.width-len(indent), 3) {
+	for _, line := range a.excerpt(h, a.term.room(len(indent)), 3) {
 		a.printf("%s%s\n", indent, line)
 	}
 	scores := fmt.Sprintf("score %.3f (words %.3f, meaning %.3f)", h.Score, h.Lexical, h.Dense)
 	if len(h.Why) > 0 {
 		scores += " · " + strings.Join(h.Why, ", ")
 	}
-	a.printf("%s%s\n\n", indent, a.term.dim(cut(clean(scores), a.term.width-len(indent))))
+	a.printf("%s%s\n\n", indent, a.term.dim(cut(clean(scores), a.term.room(len(indent)))))
 }
 
 // excerpt shows the text around the first match in at most so many lines, with the matched words marked.

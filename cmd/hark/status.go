@@ -108,7 +108,7 @@ func (o *statusJSON) fill(st index.Status) {
 
 func (a *app) printStatus(o statusJSON) {
 	line := func(name, format string, args ...any) {
-		for i, l := range wrap(fmt.Sprintf(format, args...), a.term.width-11) {
+		for i, l := range wrap(fmt.Sprintf(format, args...), a.term.room(11)) {
 			if i > 0 {
 				name = ""
 			}

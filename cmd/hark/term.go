@@ -13,15 +13,17 @@ import (
 
 // term is what is known of where output goes: how wide it is and whether it takes colours.
 type term struct {
-	width  int // columns
+	width  int  // columns
+	flows  bool // no terminal: lines are as long as they are
 	colour bool
 	errTTY bool // progress may be drawn on standard error
 }
 
 const (
-	narrowest = 40
+	narrowest = 24
 	widest    = 110 // longer lines are hard to read
 	piped     = 80
+	unbroken  = 1 << 20
 )
 
 func newTerm(c console) term {
@@ -33,13 +35,24 @@ func newTerm(c console) term {
 		none, _ := c.env("NO_COLOR")
 		kind, _ := c.env("TERM")
 		t.colour = none == "" && kind != "dumb"
-	} else if v, ok := c.env("COLUMNS"); ok {
-		if w, err := strconv.Atoi(v); err == nil && w > 0 {
-			t.width = w
+	} else {
+		t.flows = true
+		if v, ok := c.env("COLUMNS"); ok {
+			if w, err := strconv.Atoi(v); err == nil && w > 0 {
+				t.width, t.flows = w, false
+			}
 		}
 	}
 	t.width = max(narrowest, min(t.width, widest))
 	return t
+}
+
+// room is what a line may take beside an indent, in columns.
+func (t term) room(indent int) int {
+	if t.flows {
+		return unbroken
+	}
+	return max(narrowest/2, t.width-indent)
 }
 
 func isTerminal(w io.Writer) bool {
@@ -183,7 +196,7 @@ func (tb *table) print(w io.Writer, t term, indent string) {
 				b.WriteString("  ")
 			}
 		}
-		return cut(strings.TrimRight(b.String(), " "), max(narrowest, t.width-columns(indent)))
+		return cut(strings.TrimRight(b.String(), " "), t.room(columns(indent)))
 	}
 	_, _ = fmt.Fprintln(w, indent+t.dim(render(tb.header)))
 	for _, row := range tb.rows {
