@@ -97,8 +97,8 @@ func (c *columns) shares() []LangShare {
 }
 
 const (
-	liftPairs = 400 // sampled pairs of each sort
-	liftFrom  = 4   // messages below which there is nothing to compare
+	liftPairs = 2000 // sampled pairs of each sort
+	liftFrom  = 4    // messages below which there is nothing to compare
 )
 
 // liftStep is the greatest size not above n at which the lift is computed: sizes grow by a

@@ -77,7 +77,7 @@ func (s *scorer) denseScores(pool []*candidate, d *dense) {
 			m /= float64(len(e.Seqs))
 			episodes[e.Key] = m
 		}
-		c.Dense += m
+		c.Dense += s.cohesion * m
 	}
 }
 
@@ -96,7 +96,7 @@ func (s *scorer) fuse(pool []*candidate, d *dense) {
 		weight = s.w.Dense * math.Pow(d.coverage, s.w.DenseCov)
 		base = d.mean // of a message that has nothing to do with the question
 		if s.stats.Episodes >= 2 {
-			base *= 2
+			base *= 1 + s.cohesion
 		}
 		sd = math.Max(1e-6, spread(pool, float64(len(pool)), base, func(c *candidate) float64 { return c.Dense }))
 	}

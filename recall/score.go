@@ -80,7 +80,7 @@ func newScorer(w *Weights, src source, q []terms.QueryTerm, df []int) *scorer {
 	s.n = math.Max(1, float64(s.stats.Messages))
 	s.cohesion = 1
 	if s.stats.Lift > 0 {
-		s.cohesion = clamp(math.Log(s.stats.Lift)/w.CohesionFull, 0, 1)
+		s.cohesion = clamp((math.Log(s.stats.Lift)-w.CohesionNone)/w.CohesionFull, 0, 1)
 	}
 	s.roles = s.stats.MedianUserWords > 0 && s.stats.MedianAssistantWords > 2*s.stats.MedianUserWords
 	for i, qt := range q {
@@ -286,7 +286,7 @@ func (s *scorer) context(c *candidate) {
 // session scores the episodes of the pool as documents and hands each candidate its share.
 func (s *scorer) session(pool []*candidate) {
 	w := s.w
-	if w.Session == 0 || s.stats.Episodes < 2 {
+	if w.Session == 0 || s.cohesion == 0 || s.stats.Episodes < 2 {
 		return
 	}
 	type episode struct {
@@ -342,7 +342,7 @@ func (s *scorer) session(pool []*candidate) {
 	}
 	for k, c := range pool {
 		if of[k] != nil {
-			c.Session = w.Session * of[k].score
+			c.Session = s.cohesion * w.Session * of[k].score
 		}
 	}
 }

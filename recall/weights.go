@@ -34,7 +34,9 @@ type Weights struct {
 	DenseCov    float64 // exponent of the share of the question's words the model knows
 	DenseSmooth float64 // share of the neighbours' cosines
 
-	CohesionFull float64 // log lift of neighbours' overlap at which neighbours count fully
+	// The log lift of neighbours' overlap up to which neighbours tell nothing, and how much more
+	// it takes until they count fully. The lift is sampled: unrelated texts show up to 1.3.
+	CohesionNone, CohesionFull float64
 
 	// Candidates of each leg, and how many of the lexical ones bring their neighbours. 300, 200
 	// and all gave the same to .2 points on five sets, for twice the time.
@@ -51,8 +53,8 @@ func DefaultWeights() Weights {
 		Session: 0.3, SessionB: 1,
 		Role: 0.5, Question: 0.3, NamedSender: 0.2,
 		Dense: 0.5, DenseCov: 4, DenseSmooth: 0.7,
-		CohesionFull: 0.3,
-		LexicalPool:  200, DensePool: 100, NeighbourPool: 100,
+		CohesionNone: 0.15, CohesionFull: 0.3,
+		LexicalPool: 200, DensePool: 100, NeighbourPool: 100,
 	}
 }
 
