@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -261,9 +262,10 @@ func TestFamilyFactor(t *testing.T) {
 	}
 	for model, want := range map[string]float64{"claude-opus-5": 1.3, "anthropic/gpt-6": 1, "wild-1": mostFactor, "tiny:2b": leastFactor} {
 		rate := want
-		if want == mostFactor {
+		switch want {
+		case mostFactor:
 			rate = 2.5
-		} else if want == leastFactor {
+		case leastFactor:
 			rate = 0.5
 		}
 		if got := call(model, loop(model, rate)).Factor; math.Abs(got-want) > 0.03 {
@@ -302,7 +304,7 @@ func TestWindowInTheLoop(t *testing.T) {
 	if start == 0 {
 		t.Fatal("everything fits")
 	}
-	loop := append(h[:len(h):len(h)], user("go", day+1000), raw(callC1), raw(resultC1))
+	loop := append(slices.Clip(h), user("go", day+1000), raw(callC1), raw(resultC1))
 	for _, budget := range []Tokens{5000, 100_000, 4990} {
 		if got := at(budget, loop...); got != start {
 			t.Errorf("in the loop, at %v: starts at %d, was %d", budget, got, start)

@@ -105,7 +105,7 @@ func asks(text string) bool {
 // without spaces.
 var askWords = set(`who what when where which why how whose whom did does do is are was were has have had can could will would should
 	wer was wann wo welche welcher welches warum wie wem wessen wohin woher hat haben ist war
-	quién qué cuándo dónde cuál cuáles cómo cuánto cuántos quien que cuando donde cual como
+	quién qué cuándo dónde cuál cuáles cómo cuántos quien que cuando donde cual como
 	qui quoi quand où quel quelle pourquoi comment combien est
 	wie wat wanneer waar welke waarom hoe
 	chi cosa quando dove quale perché come quanto

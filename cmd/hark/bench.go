@@ -190,5 +190,5 @@ func (a *app) printBench(r benchReport) {
 	row("peak while importing, MiB", "%.0f", func(b benchResult) float64 { return b.PeakMiB })
 	row("on disk, MiB", "%.1f", func(b benchResult) float64 { return b.DiskMiB })
 	row("own message in ten hits", "%.2f", func(b benchResult) float64 { return b.SelfFound })
-	t.print(a.out, a.term, "")
+	t.print(a.out, a.term)
 }

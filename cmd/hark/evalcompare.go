@@ -88,7 +88,7 @@ func (a *app) printComparison(c *eval.Comparison, show int) {
 			cats = append(cats, r.Metric)
 		}
 	}
-	t.print(a.out, a.term, "")
+	t.print(a.out, a.term)
 	a.printf("\n")
 	var same []string
 	for _, r := range c.Rows {
@@ -119,7 +119,7 @@ func (a *app) printComparison(c *eval.Comparison, show int) {
 			}
 			t.add(a.differenceCells(r, "  "+clean(r.Category))...)
 		}
-		t.print(a.out, a.term, "")
+		t.print(a.out, a.term)
 		a.printf("\n")
 	} else if c.Significant() {
 		a.printf("by category: no significant difference\n\n")

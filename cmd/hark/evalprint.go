@@ -100,7 +100,7 @@ func (a *app) printRanking(r *eval.Report) {
 			row("  "+clean(c), func(m eval.MetricSummary) eval.Estimate { return m.Categories[c] })
 		}
 	}
-	t.print(a.out, a.term, "")
+	t.print(a.out, a.term)
 	var parts []string
 	for _, n := range []string{"recall@5", "recall@10", "nDCG@10"} {
 		if m, ok := r.Metric(n); ok {
@@ -134,7 +134,7 @@ func (a *app) printContexts(r *eval.Report) {
 		}
 	}
 	if len(t.rows) > 0 {
-		t.print(a.out, a.term, "")
+		t.print(a.out, a.term)
 		a.printf("\n")
 	}
 }

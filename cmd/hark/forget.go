@@ -167,7 +167,7 @@ func (a *app) showPlan(plan forgetPlan, what string) {
 	for same := range chunkBy(plan.Messages, func(m plannedMessage) string { return m.Session }) {
 		t.add(fmt.Sprint(len(same)), a.when(same[0].Time), a.when(same[len(same)-1].Time), clean(shortKey(a.set.Agent, same[0].Session)))
 	}
-	t.print(a.out, a.term, "")
+	t.print(a.out, a.term)
 	a.note("too many to list; --dry-run --json lists every one")
 }
 

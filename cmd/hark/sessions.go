@@ -35,7 +35,7 @@ func newSessions(a *app) *cobra.Command {
 			for _, s := range list.Sessions {
 				t.add(fmt.Sprint(s.Messages), a.when(s.First), a.when(s.Last), clean(shortKey(a.set.Agent, s.Session)))
 			}
-			t.print(a.out, a.term, "")
+			t.print(a.out, a.term)
 			return nil
 		},
 	}

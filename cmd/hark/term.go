@@ -174,7 +174,7 @@ type table struct {
 
 func (tb *table) add(cells ...string) { tb.rows = append(tb.rows, cells) }
 
-func (tb *table) print(w io.Writer, t term, indent string) {
+func (tb *table) print(w io.Writer, t term) {
 	widths := make([]int, len(tb.header))
 	for _, row := range append([][]string{tb.header}, tb.rows...) {
 		for i, c := range row {
@@ -196,10 +196,10 @@ func (tb *table) print(w io.Writer, t term, indent string) {
 				b.WriteString("  ")
 			}
 		}
-		return cut(strings.TrimRight(b.String(), " "), t.room(columns(indent)))
+		return cut(strings.TrimRight(b.String(), " "), t.room(0))
 	}
-	_, _ = fmt.Fprintln(w, indent+t.dim(render(tb.header)))
+	_, _ = fmt.Fprintln(w, t.dim(render(tb.header)))
 	for _, row := range tb.rows {
-		_, _ = fmt.Fprintln(w, indent+render(row))
+		_, _ = fmt.Fprintln(w, render(row))
 	}
 }
