@@ -96,8 +96,10 @@ func newScorer(w *Weights, src source, q []terms.QueryTerm, df []int) *scorer {
 	return s
 }
 
-// idf is BM25's, never negative.
+// idf is BM25's, never negative: a frequency above the number of messages, which a store in
+// the middle of an update may report, counts as all of them.
 func (s *scorer) idf(df float64) float64 {
+	df = math.Min(df, s.n)
 	return math.Log(1 + (s.n-df+0.5)/(df+0.5))
 }
 

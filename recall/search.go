@@ -121,16 +121,13 @@ func (s *Searcher) question(q Question) []terms.QueryTerm {
 
 // legs are the answers of both legs.
 type legs struct {
-	words  index.Matches
-	vector []float32 // of the question; nil when the dense leg did not run
-	near   index.Neighbours
-	space  index.Space
-	cover  float64
+	words index.Matches
+	meaning
 }
 
 // retrieve asks both legs at once.
 func (s *Searcher) retrieve(ctx context.Context, r Request, q []terms.QueryTerm, t *Trace) (*legs, error) {
-	l := &legs{cover: 1}
+	l := &legs{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		start := time.Now()
@@ -157,23 +154,54 @@ func (s *Searcher) retrieve(ctx context.Context, r Request, q []terms.QueryTerm,
 		t.Lexical.Ran, t.Lexical.Hits = true, len(m.Hits)
 		return nil
 	})
-	g.Go(func() error {
-		start := time.Now()
-		defer func() { t.Dense.Millis = millis(start) }()
-		if reason := s.nearest(gctx, r, l); reason != "" {
-			t.Dense.Reason = reason
-			return nil
-		}
-		t.Dense.Ran, t.Dense.Hits = true, len(l.near.Hits)
-		if l.near.Partial {
-			t.Dense.Reason = "vectors are still being loaded"
-		}
-		return nil
-	})
+	late := s.meaning(ctx, r)
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	timer := time.NewTimer(s.wait)
+	defer timer.Stop()
+	select {
+	case m := <-late:
+		l.meaning, t.Dense = m, m.trace
+	case <-timer.C:
+		t.Dense.Reason = "unavailable: no answer in " + s.wait.String()
+	case <-ctx.Done():
+	}
 	return l, ctx.Err()
+}
+
+// meaning is what the vector leg answered.
+type meaning struct {
+	vector []float32 // of the question; nil when the leg did not run
+	near   index.Neighbours
+	space  index.Space
+	cover  float64
+	trace  LegTrace
+}
+
+// meaning asks the vector leg. The answer is awaited for a while only, for an embedder may
+// ignore its context; one that panics costs the meaning too, and no more.
+func (s *Searcher) meaning(ctx context.Context, r Request) <-chan meaning {
+	out := make(chan meaning, 1)
+	go func() {
+		start, m := time.Now(), meaning{}
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("embedder panicked", "panic", fmt.Sprint(p))
+				m = meaning{trace: LegTrace{Reason: "unavailable: the embedder panicked"}}
+			}
+			m.trace.Millis = millis(start)
+			out <- m
+		}()
+		if m.trace.Reason = s.nearest(ctx, r, &m); m.trace.Reason != "" {
+			return
+		}
+		m.trace.Ran, m.trace.Hits = true, len(m.near.Hits)
+		if m.near.Partial {
+			m.trace.Reason = "vectors are still being loaded"
+		}
+	}()
+	return out
 }
 
 // spreadDF puts the document frequencies of the searched terms back in the order of q.
@@ -197,7 +225,7 @@ func spreadDF(q []terms.QueryTerm, m index.Matches) index.Matches {
 }
 
 // nearest embeds the question and asks the vector leg; it returns why it could not.
-func (s *Searcher) nearest(ctx context.Context, r Request, l *legs) string {
+func (s *Searcher) nearest(ctx context.Context, r Request, l *meaning) string {
 	if s.emb == nil {
 		return "no embedder"
 	}
@@ -217,6 +245,7 @@ func (s *Searcher) nearest(ctx context.Context, r Request, l *legs) string {
 	if err != nil {
 		return "unavailable: " + err.Error()
 	}
+	l.cover = 1
 	if c, ok := s.emb.(embed.Coverer); ok {
 		l.cover = c.Coverage(r.Question.Text)
 	}

@@ -1,6 +1,7 @@
 package recall_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -234,6 +235,41 @@ func TestWordsAnswerWithoutMeaning(t *testing.T) {
 			res := w.search("which colour is my bike?")
 			w.wantFirst(res, seq)
 			if res.Trace.Dense.Ran || res.Trace.Dense.Reason == "" {
+				t.Errorf("dense leg: %+v", res.Trace.Dense)
+			}
+		})
+	}
+}
+
+// stubborn ignores its context, or panics.
+type stubborn struct {
+	embed.Embedder
+	hold chan struct{}
+}
+
+func (s stubborn) Embed(context.Context, embed.Kind, []string) ([][]float32, error) {
+	if s.hold == nil {
+		panic("boom")
+	}
+	<-s.hold
+	return nil, errors.New("late")
+}
+
+// Promise 1: neither an embedder that hangs nor one that panics costs more than the meaning.
+func TestStubbornEmbedder(t *testing.T) {
+	hold := make(chan struct{})
+	defer close(hold)
+	for name, emb := range map[string]embed.Embedder{"hangs": stubborn{embedtest.Hashed(8), hold}, "panics": stubborn{embedtest.Hashed(8), nil}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			seq := w.say("a", "user", "my bike is green")
+			res, err := recall.NewSearcher(w.store, emb, &recall.Options{DenseWait: 20 * time.Millisecond}, nil).Search(t.Context(),
+				recall.Request{Question: recall.Ask("which colour is my bike?", ""), Filter: index.Filter{Scopes: []string{"owner"}}, Now: w.clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.wantFirst(res, seq)
+			if !strings.HasPrefix(res.Trace.Dense.Reason, "unavailable") {
 				t.Errorf("dense leg: %+v", res.Trace.Dense)
 			}
 		})
