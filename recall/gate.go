@@ -134,8 +134,11 @@ const least = 240
 // Budget is how much of limit, in tokens, is worth spending on the hits: the amount follows the
 // confidence, for a hard gate would silence too many questions that have an answer.
 func (r *Result) Budget(limit int) int {
-	if r.Confidence < silent || limit < least {
+	switch {
+	case r.Confidence < silent:
 		return 0
+	case limit <= least:
+		return limit
 	}
 	return least + int(float64(limit-least)*clamp((r.Confidence-silent)/(sure-silent), 0, 1))
 }
