@@ -36,7 +36,7 @@ type Config struct {
 const providers = "builtin, openai, ollama, none"
 
 // New returns the embedder cfg asks for; (nil, nil) for "none". It opens no connection: a server that is down shows at
-// the first Embed. log hears when a provider becomes unavailable and recovers, never a text or a key.
+// the first Embed. log hears when a provider becomes unavailable and recovers, never a text or a key; nil discards.
 func New(cfg Config, log *slog.Logger) (Embedder, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err

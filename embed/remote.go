@@ -45,6 +45,9 @@ type Remote struct {
 }
 
 func newRemote(provider string, b backend, cfg Config, log *slog.Logger) *Remote {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	log = log.With("provider", provider, "model", cfg.Model)
 	r := &Remote{
 		backend:  b,

@@ -60,6 +60,7 @@ type Engine struct {
 	ingest   sync.Mutex // held where identities are looked up before they are written
 	children sync.Mutex // guards the spawn records in the store's state
 	branches sync.Mutex // guards the records of cut branches in the store's state
+	repeats  repeated   // guarded by ingest
 
 	mu       sync.Mutex
 	lineages map[string]string   // session id → session key

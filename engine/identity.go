@@ -49,6 +49,9 @@ func contentKey(session, role, mark string, ms int64, occurrence int) string {
 	return key
 }
 
+// entryKey is the key of an entry of the host's transcript.
+func entryKey(session, id string) string { return "entry:" + oneLine(session) + "/" + oneLine(id) }
+
 // millis is the message's own time, 0 where it has none. A summary has none that counts: hosts hand it
 // over with and without.
 func (m *message) millis() int64 {
@@ -76,28 +79,30 @@ func (o occurrences) next(session string, m *message, mark string) int {
 // messages, even to ones that say the same.
 func identify(session string, m *message, mark string, at place, occurrence int) []string {
 	keys := make([]string, 0, 5)
-	session = oneLine(session)
 	if at.entryID != "" {
-		keys = append(keys, "entry:"+session+"/"+oneLine(at.entryID))
+		keys = append(keys, entryKey(session, at.entryID))
 	}
 	idem := at.idem
 	if idem == "" {
 		idem = m.idem
 	}
 	if idem != "" {
-		keys = append(keys, "idem:"+session+"/"+m.role+"/"+oneLine(idem))
+		keys = append(keys, "idem:"+oneLine(session)+"/"+m.role+"/"+oneLine(idem))
 	}
 	if at.positioned {
-		keys = append(keys, oneLine(fmt.Sprintf("pos:%s/%s/%s/%d/%s/%d", session, at.sessionID, at.generation, at.position, mark[:8], m.millis())))
+		keys = append(keys, fmt.Sprintf("pos:%s/%s/%s/%d/%s/%d", oneLine(session), oneLine(at.sessionID), oneLine(at.generation), at.position, mark[:8], m.millis()))
 	}
 	if m.reply != "" {
-		keys = append(keys, "reply:"+session+"/"+oneLine(m.reply)+"/"+mark)
+		keys = append(keys, "reply:"+oneLine(session)+"/"+oneLine(m.reply)+"/"+mark)
 	}
 	return append(keys, contentKey(session, m.role, mark, m.millis(), occurrence))
 }
 
-// oneLine keeps the separator of stored keys out of a key.
-func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
+// oneLine makes s one part of a key: what separates parts, and stored keys, is escaped, because ids
+// and session keys may hold it and two messages must never share a key.
+func oneLine(s string) string { return partEscaper.Replace(s) }
+
+var partEscaper = strings.NewReplacer("%", "%25", "/", "%2F", "\n", "%0A")
 
 // contradicts reports that two messages of the same content are two events: each has a place in the
 // transcript, and the places differ. Where both have the same time, only places of one generation

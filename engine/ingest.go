@@ -218,6 +218,7 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	}
 	rows := make([]index.Message, 0, len(msgs))
 	number := occurrences{}
+	again := repetitions{e: e, session: sc.Session, taken: map[string]int{}}
 	for i := range msgs {
 		it := d.items[kept[i]]
 		mark := msgs[i].fingerprint()
@@ -227,7 +228,7 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 		}
 		keys := identify(sc.Session, &msgs[i], mark, it.place, nth)
 		if d.partial && (msgs[i].at.IsZero() || it.place.positioned) {
-			keys = e.repetition(ctx, sc.Session, &msgs[i], mark, it.place, nth, keys)
+			keys = again.keys(ctx, &msgs[i], mark, it.place, nth, keys)
 		}
 		rows = append(rows, e.row(&msgs[i], it, sc, d.sessionID, kinds[i], keys))
 	}
@@ -261,25 +262,6 @@ func decodeItems(items []item) (msgs []message, kept []int) {
 		msgs, kept = append(msgs, m), append(kept, i)
 	}
 	return msgs, kept
-}
-
-// repetition finds the keys of a message that its time does not tell from others, delivered without
-// the history before it: if its content is stored for an event at another place, it is the next
-// repetition.
-func (e *Engine) repetition(ctx context.Context, session string, m *message, mark string, at place, nth int, keys []string) []string {
-	const most = 1000 // repetitions of one text without a time
-	for ; nth < most; nth++ {
-		keys = identify(session, m, mark, at, nth)
-		seqs, err := e.store.Lookup(ctx, keys[len(keys)-1])
-		if err != nil || len(seqs) == 0 || seqs[0] == 0 {
-			return keys
-		}
-		rows, err := e.store.Get(ctx, seqs[0])
-		if err != nil || len(rows) == 0 || !contradicts(rows[0].Keys, keys, m.at.IsZero()) {
-			return keys
-		}
-	}
-	return keys
 }
 
 // row makes the index's row of a message.
@@ -325,7 +307,8 @@ func joinLines(a, b string) string {
 	return a + "\n" + b
 }
 
-// markRestated makes Noise of long user texts that another session has word for word.
+// markRestated makes Noise of long user texts that another session of the same scope has word for
+// word. What was said in another scope does not count: who asks here may not see it there.
 func (e *Engine) markRestated(ctx context.Context, rows []index.Message) {
 	for i := range rows {
 		r := &rows[i]
@@ -333,19 +316,34 @@ func (e *Engine) markRestated(ctx context.Context, rows []index.Message) {
 			continue
 		}
 		sum := sha256.Sum256([]byte(r.Text))
-		key := fmt.Sprintf("%x", sum[:12])
-		first, err := e.store.State(ctx, "restated", key)
-		switch {
-		case err != nil:
-		case len(first) == 0:
-			err = e.store.SetState(ctx, "restated", key, []byte(r.Session))
-		case string(first) != r.Session:
+		restated, err := e.restated(ctx, fmt.Sprintf("%x", sum[:12]), r)
+		if restated {
 			r.Kind = index.Noise
 		}
 		if err != nil {
 			e.log.Warn("restated text not looked up", "error", err)
 		}
 	}
+}
+
+// restated reports that another session of a row's scope has its text, and notes the first that does.
+func (e *Engine) restated(ctx context.Context, key string, r *index.Message) (bool, error) {
+	value, err := e.store.State(ctx, "restated", key)
+	if err != nil {
+		return false, err
+	}
+	var first map[string]string // scope → session
+	if json.Unmarshal(value, &first) != nil || first == nil {
+		first = map[string]string{}
+	}
+	if session, ok := first[r.Scope]; ok {
+		return session != r.Session, nil
+	}
+	first[r.Scope] = r.Session
+	if value, err = json.Marshal(first); err != nil {
+		return false, err
+	}
+	return false, e.store.SetState(ctx, "restated", key, value)
 }
 
 // append writes rows, with a receipt in one transaction, and their vectors where the embedder is in

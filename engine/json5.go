@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,22 @@ func rewriteJSON5(data []byte) ([]byte, error) {
 	return r.out.Bytes(), nil
 }
 
+// memberOf reads a member of a JSON object by its exact name, which encoding/json does not insist on;
+// nil where there is none, or null.
+func memberOf(object json.RawMessage, name string) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if len(object) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, fmt.Errorf("the object that holds %q: %w", name, err)
+	}
+	if value := members[name]; string(value) != "null" {
+		return value, nil
+	}
+	return nil, nil
+}
+
 type rewriter struct {
 	in  string
 	at  int
@@ -34,6 +51,9 @@ func (r *rewriter) next() error {
 	switch {
 	case strings.HasPrefix(r.in[r.at:], "//"):
 		r.copyUntil("\n", 0)
+		if r.at == len(r.in) {
+			r.out.WriteByte('\n') // hujson wants a comment's line ended
+		}
 	case strings.HasPrefix(r.in[r.at:], "/*"):
 		r.copyUntil("*/", 2)
 	case c == '"' || c == '\'':

@@ -172,20 +172,19 @@ func slotOf(data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var config struct {
-		Plugins struct {
-			Slots struct {
-				ContextEngine *string `json:"contextEngine"`
-			} `json:"slots"`
-		} `json:"plugins"`
+	value := json.RawMessage(plain)
+	for _, name := range []string{"plugins", "slots", "contextEngine"} {
+		if value, err = memberOf(value, name); err != nil {
+			return "", fmt.Errorf("plugins.slots.contextEngine: %w", err)
+		}
 	}
-	if err := json.Unmarshal(plain, &config); err != nil {
-		return "", fmt.Errorf("plugins.slots.contextEngine: %w", err)
+	var slot string
+	if len(value) > 0 {
+		if err := json.Unmarshal(value, &slot); err != nil {
+			return "", fmt.Errorf("plugins.slots.contextEngine: %w", err)
+		}
 	}
-	if config.Plugins.Slots.ContextEngine == nil {
-		return "", nil
-	}
-	return strings.TrimSpace(*config.Plugins.Slots.ContextEngine), nil
+	return strings.TrimSpace(slot), nil
 }
 
 // StandardJSON turns JSON5 into JSON. Comments and trailing commas are hujson's part; unquoted

@@ -237,6 +237,10 @@ func TestReadSlot(t *testing.T) {
 		"odd keys":    {"{$a_1: 1, \u00e9: 2, 'x y': 3, 4: 5, \\u0061b: 6, plugins /* c */ : {slots:{contextEngine:\"\\x68ark\"}}}", "hark"},
 		"url inside":  {`{a:"http://x/*y*/", plugins:{slots:{contextEngine:"hark"}}}`, "hark"},
 		"byte order":  {"\ufeff{plugins:{slots:{contextEngine:'hark'}}}", "hark"},
+		"last line":   {"{plugins:{slots:{contextEngine:'hark'}}} // the end", "hark"},
+		"other case":  {`{"Plugins":{"SLOTS":{"contextengine":"hark"}}}`, ""},
+		"case inside": {`{plugins:{Slots:{contextEngine:"x"},slots:{contextEngine:"hark",ContextEngine:"y"}}}`, "hark"},
+		"no slots":    {`{plugins:{slots:null}}`, ""},
 		"colon value": {`{a:{b:true}, plugins:{slots:{contextEngine:'hark'}}}`, "hark"},
 	} {
 		path := filepath.Join(dir, "openclaw.json")

@@ -42,9 +42,11 @@ var (
 	envelopeClock   = regexp.MustCompile(`\d{1,2}:\d{2}`)
 	afterName       = regexp.MustCompile(`\s+(?:\(?@\S+|\(?id:|\+\d|\d{4}-\d{2}-\d{2}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s\d)`)
 	messageIDLine   = regexp.MustCompile(`(?m)^\[(?:message_id|message id|slack message id|reply_to_id): ?[^\]\n]*\][ \t]*$\n?`)
-	mediaLine       = regexp.MustCompile(`(?m)^(?:\[media attached[^\n]*\]|<media:[a-z]+>|To send an image back, prefer the message tool[^\n]*)[ \t]*$\n?`)
-	systemEvent     = regexp.MustCompile(`^System: \[\d{4}-\d{2}-\d{2}[^\]\n]*\][^\n]*(?:\n|$)`)
-	dataURI         = regexp.MustCompile(`data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+)?(?:;[a-zA-Z0-9=._-]+)*;base64,([A-Za-z0-9+/=_-]{16,})`)
+	mediaLine       = regexp.MustCompile(`(?m)^(?:\[media attached[^\n]*\]|<media:[a-z]+>)[ \t]*$\n?`)
+	// The host's advice beside an attached image, and no more of its line: a person may quote its beginning.
+	imageAdvice = regexp.MustCompile(`(?m)^To send an image back, prefer the message tool \(media/path[^)\n]*\)\.(?: If you must inline, use MEDIA:(?:[^\n]*?Keep caption in the text body\.|[^\n]*))?[ \t]*\n?`)
+	systemEvent = regexp.MustCompile(`^System: \[\d{4}-\d{2}-\d{2}[^\]\n]*\][^\n]*(?:\n|$)`)
+	dataURI     = regexp.MustCompile(`data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+)?(?:;[a-zA-Z0-9=._-]+)*;base64,([A-Za-z0-9+/=_-]{16,})`)
 )
 
 // The beginnings of user messages that the host or another session wrote.
@@ -61,7 +63,8 @@ func clean(text string) cleaned {
 		out.text = strings.TrimSpace(stripHost(out.text))
 		out.stripHead()
 		out.text = without(out.text, untrustedTail, "Untrusted context (")
-		out.text = without(out.text, mediaLine, "[media attached", "<media:", "To send an image back")
+		out.text = without(out.text, mediaLine, "[media attached", "<media:")
+		out.text = without(out.text, imageAdvice, "To send an image back")
 		out.text = without(out.text, messageIDLine, "message_id:", "message id:", "reply_to_id:")
 		if out.text == before {
 			break

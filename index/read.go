@@ -107,23 +107,65 @@ func (s *Store) Find(ctx context.Context, ids ...string) ([]Message, error) {
 
 // Lookup returns the row of each identity key, 0 where it is unknown or was forgotten.
 func (s *Store) Lookup(ctx context.Context, keys ...string) ([]int64, error) {
+	out, err := s.Known(ctx, keys...)
+	for i := range out {
+		out[i] = max(0, out[i])
+	}
+	return out, err
+}
+
+// Known returns the row of each identity key, 0 where the message was forgotten, Unknown where the key
+// was never stored.
+func (s *Store) Known(ctx context.Context, keys ...string) ([]int64, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	st, err := s.reads.PrepareContext(ctx, `SELECT seq FROM identities WHERE hash=?`)
-	if err != nil {
-		return nil, fmt.Errorf("look up keys: %w", err)
-	}
-	defer st.Close()
-	out := make([]int64, len(keys))
-	for i, key := range keys {
-		err := st.QueryRowContext(ctx, hashKey(key)).Scan(&out[i])
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	out := make([]int64, 0, len(keys))
+	for chunk := range slices.Chunk(keys, knownChunk) {
+		rows, err := s.known(ctx, chunk)
+		if err != nil {
 			return nil, fmt.Errorf("look up keys: %w", err)
 		}
+		out = append(out, rows...)
 	}
 	return out, nil
+}
+
+// Unknown is what Known returns for a key that was never stored.
+const Unknown = -1
+
+// knownChunk is how many keys are looked up by one statement.
+const knownChunk = 200
+
+func (s *Store) known(ctx context.Context, keys []string) ([]int64, error) {
+	out := make([]int64, len(keys))
+	at := make(map[[16]byte][]int, len(keys))
+	args := make([]any, len(keys))
+	for i, key := range keys {
+		hash := hashKey(key)
+		out[i], args[i] = Unknown, hash
+		at[[16]byte(hash)] = append(at[[16]byte(hash)], i)
+	}
+	rows, err := s.reads.QueryContext(ctx, `SELECT hash, seq FROM identities WHERE hash IN (?`+strings.Repeat(",?", len(keys)-1)+`)`, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var hash sql.RawBytes
+	var seq int64
+	for rows.Next() {
+		if err := rows.Scan(&hash, &seq); err != nil {
+			return nil, err
+		}
+		if len(hash) != 16 {
+			continue
+		}
+		for _, i := range at[[16]byte(hash)] {
+			out[i] = seq
+		}
+	}
+	return out, rows.Err()
 }
 
 // Session returns the rows of a session, of every kind, in order of time, then row: those
