@@ -29,9 +29,25 @@ func LastServed(ctx context.Context, store *index.Store) (Served, error) {
 	return s, nil
 }
 
+// Served says when a host was last served, by this engine or by one before it over the same store.
+func (e *Engine) Served(ctx context.Context) (Served, error) {
+	s, err := LastServed(ctx, e.store)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.served.Assembled.After(s.Assembled) {
+		s.Assembled = e.served.Assembled
+	}
+	return s, err
+}
+
 // noteCommit notes the time of a committed turn, and of the last assembly with it.
 func (e *Engine) noteCommit(ctx context.Context) {
+	before, err := e.Served(ctx)
+	if err != nil {
+		e.log.Warn("time of the last turn unreadable", "error", err)
+	}
 	e.mu.Lock()
+	e.served.Assembled = before.Assembled
 	e.served.Committed = e.opts.Clock().UTC()
 	value, err := json.Marshal(e.served)
 	e.mu.Unlock()

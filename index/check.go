@@ -314,7 +314,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	}
 	defer s.leave()
 	st := Status{Dir: s.dir, Schema: schemaVersion, WordsState: "not opened", Errors: s.errors.list()}
-	if err := s.reads.QueryRowContext(ctx, `SELECT COUNT(*) FROM identities WHERE seq=0`).Scan(&st.Forgotten); err != nil {
+	if err := s.reads.QueryRowContext(ctx, `SELECT COALESCE((SELECT value FROM state WHERE bucket='store' AND key='forgotten'), 0)`).Scan(&st.Forgotten); err != nil {
 		return st, fmt.Errorf("status: %w", err)
 	}
 	if s.words != nil {

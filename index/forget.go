@@ -177,6 +177,11 @@ func (s *Store) forget(ctx context.Context, seqs []int64) ([]change, error) {
 	if err := bury(ctx, tx, list); err != nil {
 		return nil, err
 	}
+	// A message has several identities: how many messages went is counted apart from them.
+	if _, err := tx.ExecContext(ctx, `INSERT INTO state VALUES('store', 'forgotten', (SELECT COUNT(*) FROM messages WHERE seq IN (SELECT value FROM json_each(?))))
+		ON CONFLICT DO UPDATE SET value = value + excluded.value`, list); err != nil {
+		return nil, err
+	}
 	for _, stmt := range []string{
 		`DELETE FROM messages WHERE seq IN (SELECT value FROM json_each(?))`,
 		`DELETE FROM docs WHERE seq IN (SELECT value FROM json_each(?))`,

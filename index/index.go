@@ -165,7 +165,7 @@ type Status struct {
 	Schema     int
 	Rows       int
 	Recallable int
-	Forgotten  int // identities kept so that a re-import does not bring rows back
+	Forgotten  int // messages forgotten so far, whose identities are kept so that a re-import does not bring them back
 	Sessions   int
 	Words      int    // messages the lexical index holds
 	WordsLag   int    // messages it has yet to take in; they are found by scanning meanwhile

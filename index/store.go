@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,6 +137,20 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return s.openWords(ctx)
 }
 
+// private makes a file that only its owner may read and write, or makes it so. An empty file is a new
+// database.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		err = f.Chmod(0o600)
+	}
+	return errors.Join(err, f.Close())
+}
+
 func (s *Store) openWriters(ctx context.Context) (err error) {
 	// A newer schema must be refused before anything is written, the switch to WAL included.
 	if _, err := os.Stat(filepath.Join(s.dir, "log.sqlite")); err == nil {
@@ -152,6 +167,10 @@ func (s *Store) openWriters(ctx context.Context) (err error) {
 			return newer(s.dir, have)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// SQLite would let others read what it makes; its other files follow this one.
+	if err := private(filepath.Join(s.dir, "log.sqlite")); err != nil {
 		return err
 	}
 	if s.durable, err = openDB(s.dir, "FULL", false, 1); err != nil {

@@ -41,6 +41,8 @@ type app struct {
 	runtime engine.Runtime   // the host's compaction; nil for none
 	opened  *memory          // the store that questions are put to, once it is open
 	closers []func() error   // in order of opening
+	warned  *warnings
+	log     *slog.Logger // of a daemon; nil: warnings are collected
 
 	lockWait time.Duration // for a store's lock; 0: the usual time, negative: none
 }
@@ -76,6 +78,7 @@ type memory struct {
 	searcher *recall.Searcher
 	engine   *engine.Engine
 	readOnly bool
+	inUse    bool // another process may be writing
 }
 
 // access is what a command wants to do with a store.
@@ -88,6 +91,14 @@ const (
 
 // errNoStore says that nothing was stored for the agent yet.
 var errNoStore = errors.New("nothing is stored yet")
+
+// folder reports a missing data folder: commands that store or read nothing do without.
+func (a *app) folder() error {
+	if a.set.Data == "" {
+		return usage("no folder to store in: name one with --data or HARK_DATA")
+	}
+	return nil
+}
 
 // agentDir is the folder of the configured agent's store.
 func (a *app) agentDir() string {
@@ -106,9 +117,12 @@ func (a *app) openAgent(ctx context.Context, want access) (*memory, error) {
 
 // stored returns errNoStore with what to do about it where the configured agent has no store.
 func (a *app) stored() error {
+	if err := a.folder(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(a.agentDir()); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w for agent %q in %s\nImport a history first, for example: hark import ~/.openclaw/agents/%s",
-			errNoStore, a.set.Agent, a.set.Data, safeName(a.set.Agent))
+			errNoStore, a.set.Agent, shortHome(a.env, a.set.Data), safeName(a.set.Agent))
 	}
 	return nil
 }
@@ -129,7 +143,7 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 	m.store, err = index.Open(ctx, dir, &index.Options{Log: log, LockWait: a.lockWait})
 	if want == reading && (errors.Is(err, index.ErrLocked) || errors.Is(err, fs.ErrPermission) || isReadOnlyFS(err)) {
 		a.note("the store is in use or cannot be written; reading it as it is")
-		m.readOnly = true
+		m.readOnly, m.inUse = true, errors.Is(err, index.ErrLocked)
 		m.store, err = index.Open(ctx, dir, &index.Options{Log: log, ReadOnly: true})
 	}
 	if err != nil {
@@ -150,15 +164,19 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 // isReadOnlyFS reports a file system that is mounted for reading only.
 func isReadOnlyFS(err error) bool { return errors.Is(err, syscall.EROFS) }
 
-// logger writes warnings to standard error, nothing with --quiet, everything with HARK_DEBUG.
+// logger collects warnings, which are told when the command has ended; with HARK_DEBUG it writes
+// everything to standard error as it comes.
 func (a *app) logger() *slog.Logger {
-	level := slog.LevelWarn
-	if v, _ := a.env("HARK_DEBUG"); v != "" {
-		level = slog.LevelDebug
-	} else if a.quiet {
-		level = slog.LevelError
+	if a.log != nil {
+		return a.log
 	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+	if v, _ := a.env("HARK_DEBUG"); v != "" {
+		return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	if a.warned == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(a.warned)
 }
 
 // printf prints a result.

@@ -23,6 +23,9 @@ const askWait = 10 * time.Minute
 // daemon finds the daemon that serves the data folder, nil where none answers. One that refuses is an
 // error: it holds the stores.
 func (a *app) daemon(ctx context.Context) (*wire.Client, error) {
+	if err := a.folder(); err != nil {
+		return nil, err
+	}
 	c, _, err := wire.Find(ctx, a.set.Data, daemonWait)
 	if err == nil {
 		a.closers = append(a.closers, func() error { c.Close(); return nil })
@@ -182,17 +185,30 @@ func describing() question[nothing, statusJSON] {
 			out.Embedder = m.emb.Model().String()
 		}
 		out.fill(st)
+		served, err := m.engine.Served(ctx)
+		if err != nil {
+			return out, fmt.Errorf("read the status: %w", err)
+		}
+		out.Served, out.Committed = served.Assembled, served.Committed
+		out.RecallOff = out.recallOff(a.set.Recall.MaxTokens)
 		return out, nil
 	}}
 }
 
 func checking() question[nothing, checked] {
 	return question[nothing, checked]{"check", func(ctx context.Context, _ *app, m *memory, _ nothing) (checked, error) {
+		if m.inUse {
+			st, err := m.store.Status(ctx)
+			if err != nil {
+				return checked{}, fmt.Errorf("check the store: %w", err)
+			}
+			return checked{InUse: true, Rows: st.Rows, Recallable: st.Recallable, Differences: []string{}}, nil
+		}
 		r, err := m.store.Check(ctx)
 		if err != nil {
 			return checked{}, fmt.Errorf("check the store: %w", err)
 		}
-		return checked{r.OK(), r.Rows, r.Recallable, r.Words, r.Vectors, r.Problems, append([]string{}, r.Differences...)}, nil
+		return checked{r.OK(), false, r.Rows, r.Recallable, r.Words, r.Vectors, r.Problems, append([]string{}, r.Differences...)}, nil
 	}}
 }
 

@@ -86,6 +86,7 @@ session is new. "-" is standard input.`,
 	cmd.Flags().StringVar(&prompt, "prompt", "", "what is said in this turn")
 	cmd.Flags().BoolVar(&asOwner, "as-owner", false, "take the person of a direct chat for the agent's owner")
 	cmd.Flags().StringVar(&file, "messages", "", "file with the history before the prompt")
+	a.sessionFlag(cmd)
 	return cmd
 }
 

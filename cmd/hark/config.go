@@ -72,12 +72,17 @@ func resolve(cmd *cobra.Command, env func(string) (string, bool)) (settings, map
 			}
 		}
 	}
-	if s.Data == "" {
-		return s, nil, "", usage("no folder to store in: name one with --data or HARK_DATA")
-	}
+	s.Data = expandHome(env, s.Data)
 	s.Agent = strings.ToLower(strings.TrimSpace(s.Agent)) // the host writes agent ids in small letters
 	if s.Agent == "" {
 		return s, nil, "", usage("the agent has no name: give one with --agent, or leave the flag out for %q", "main")
+	}
+	if _, rest, isKey := strings.Cut(s.Agent, ":"); isKey {
+		id := "main"
+		if s.Agent != "" && strings.HasPrefix(s.Agent, "agent:") {
+			id, _, _ = strings.Cut(rest, ":")
+		}
+		return s, nil, "", usage("%q is no agent: an id has no colon. A session key like agent:%s:… goes to --session, the id in it to --agent: --agent %s", s.Agent, id, id)
 	}
 	return s, from, path, nil
 }
@@ -88,7 +93,7 @@ func configPath(cmd *cobra.Command, env func(string) (string, bool)) (string, er
 	if path == "" {
 		path, _ = env("HARK_CONFIG")
 	}
-	if path != "" {
+	if path = expandHome(env, path); path != "" {
 		if _, err := os.Stat(path); err != nil {
 			return "", fmt.Errorf("configuration file: %w", err)
 		}
@@ -274,6 +279,15 @@ func homeDir(env func(string) (string, bool)) string {
 func dataHint(env func(string) (string, bool)) string { return shortHome(env, defaultData(env)) }
 
 func configHint(env func(string) (string, bool)) string { return shortHome(env, defaultConfig(env)) }
+
+// expandHome reads ~ at the beginning of a path as the home folder, where no shell did.
+func expandHome(env func(string) (string, bool), path string) string {
+	rest, ok := strings.CutPrefix(path, "~")
+	if home := homeDir(env); ok && home != "" && (rest == "" || os.IsPathSeparator(rest[0])) {
+		return filepath.Join(home, rest)
+	}
+	return path
+}
 
 // shortHome writes ~ for the home folder.
 func shortHome(env func(string) (string, bool), path string) string {

@@ -90,17 +90,21 @@ func (d *doctor) print() {
 		case broken:
 			mark = d.term.red(pad(f.Verdict, 6))
 		}
-		d.printf("%s  %s  ", mark, d.term.bold(pad(f.What, 14)))
-		for i, line := range wrap(clean(f.Detail), d.term.room(24)) {
-			if i > 0 {
-				d.printf("%24s", "")
-			}
-			d.printf("%s\n", line)
+		const beside, below = 24, 8
+		d.printf("%s  %s", mark, d.term.bold(f.What))
+		indent, first := beside, strings.Repeat(" ", max(2, beside-below-columns(f.What)))
+		if d.term.room(0) < 3*beside { // too narrow for two columns
+			indent, first = below, "\n"+strings.Repeat(" ", below)
 		}
+		lines := wrap(clean(f.Detail), d.term.room(indent))
 		if f.Remedy != "" {
-			for _, line := range wrap("→ "+f.Remedy, d.term.room(24)) {
-				d.printf("%24s%s\n", "", line)
+			lines = append(lines, wrap("→ "+f.Remedy, d.term.room(indent))...)
+		}
+		for i, line := range lines {
+			if i > 0 {
+				first = strings.Repeat(" ", indent)
 			}
+			d.printf("%s%s\n", first, line)
 		}
 	}
 }
@@ -109,6 +113,10 @@ func (d *doctor) print() {
 func (d *doctor) examine(ctx context.Context, dataGiven bool) {
 	d.program()
 	d.hostAndSlot(dataGiven)
+	if d.set.Data == "" {
+		d.found("data", broken, "there is no home folder, and no data folder is named", "name one with --data or HARK_DATA")
+		return
+	}
 	d.found("data", healthy, shortHome(d.env, d.set.Data), "")
 	client := d.daemon(ctx)
 	if client != nil {
@@ -274,7 +282,7 @@ func (d *doctor) store(ctx context.Context, client *wire.Client, agent string) {
 	case len(bad) > 0:
 		d.found(what, broken, strings.Join(bad, "; "), "hark check --agent "+agent)
 	default:
-		d.found(what, healthy, fmt.Sprintf("%d messages (%s)", rows, shortHome(d.env, dir)), "")
+		d.found(what, healthy, fmt.Sprintf("%s (%s)", count(rows, "message"), shortHome(d.env, dir)), "")
 	}
 }
 
@@ -317,10 +325,10 @@ func (d *doctor) embedder(ctx context.Context) {
 	defer cancel()
 	start := d.now()
 	if _, err := emb.Embed(ctx, embed.Query, []string{"probe"}); err != nil {
-		d.found("embedder", broken, emb.Model().String()+" does not answer: "+err.Error(), "check the server and embedder.base_url (hark config); words are still found")
+		d.found("embedder", broken, embedderWords(emb.Model().String())+" does not answer: "+err.Error(), "check the server and embedder.base_url (hark config); words are still found")
 		return
 	}
-	d.found("embedder", healthy, fmt.Sprintf("%s answers in %s", emb.Model(), took(d.now().Sub(start))), "")
+	d.found("embedder", healthy, fmt.Sprintf("%s answers in %s", embedderWords(emb.Model().String()), took(d.now().Sub(start))), "")
 }
 
 // turnsNote is what the plugin writes down about an agent: see plugin/src/ledger.ts.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -42,11 +39,10 @@ messages; it stays in DIR on this machine.`,
 }
 
 func (a *app) evalOwn(cmd *cobra.Command, out string, questions, parallel int) error {
-	ctx, dir := cmd.Context(), a.agentDir()
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w for agent %q in %s\nImport a history first, for example: hark import ~/.openclaw/agents/%s",
-			errNoStore, a.set.Agent, a.set.Data, safeName(a.set.Agent))
+	if err := a.stored(); err != nil {
+		return err
 	}
+	ctx, dir := cmd.Context(), a.agentDir()
 	log := a.logger()
 	store, err := index.Open(ctx, dir, &index.Options{Log: log, ReadOnly: true})
 	if err != nil {

@@ -46,24 +46,35 @@ The file holds all that was said in plain text. It is made for your eyes only.`,
 				return usage("hark export takes one file")
 			}
 			if len(args) == 0 || args[0] == "-" {
-				_, err := a.export(cmd.Context(), a.out, session)
+				q := exportQuery{Only: session}
+				first, err := a.firstPage(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				_, err = a.export(cmd.Context(), a.out, q, first)
 				return err
 			}
 			return a.exportFile(cmd.Context(), args[0], session)
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "only this session")
+	a.sessionFlag(cmd)
 	return cmd
 }
 
 // exportFile writes the export beside its place and puts it there when it is whole.
 func (a *app) exportFile(ctx context.Context, path, session string) error {
+	q := exportQuery{Only: session}
+	first, err := a.firstPage(ctx, q)
+	if err != nil {
+		return err
+	}
 	next := path + ".part"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	n, err := a.export(ctx, file, session)
+	n, err := a.export(ctx, file, q, first)
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
 		err = os.Rename(next, path)
 	}
@@ -73,12 +84,21 @@ func (a *app) exportFile(ctx context.Context, path, session string) error {
 	if a.json {
 		return a.printJSON(map[string]any{"exported": n, "file": path})
 	}
-	a.printf("exported %d messages to %s\n", n, path)
+	a.printf("exported %s to %s\n", count(n, "message"), path)
 	return nil
 }
 
-// export writes the export and returns how many messages it holds.
-func (a *app) export(ctx context.Context, to io.Writer, session string) (int, error) {
+// firstPage reads the first page before anything is written: a session that is not there makes no file.
+func (a *app) firstPage(ctx context.Context, q exportQuery) (engine.ExportPage, error) {
+	page, err := exporting().ask(ctx, a, q)
+	if err == nil && q.Only != "" && len(page.Messages) == 0 {
+		err = fmt.Errorf("nothing is stored of session %q\n\"hark sessions\" lists what is", q.Only)
+	}
+	return page, err
+}
+
+// export writes the export, whose first page was read already, and returns how many messages it holds.
+func (a *app) export(ctx context.Context, to io.Writer, q exportQuery, page engine.ExportPage) (int, error) {
 	w := bufio.NewWriter(to)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -90,12 +110,7 @@ func (a *app) export(ctx context.Context, to io.Writer, session string) (int, er
 		return 0, err
 	}
 	n := 0
-	q := exportQuery{Only: session}
 	for {
-		page, err := exporting().ask(ctx, a, q)
-		if err != nil {
-			return n, err
-		}
 		for _, m := range page.Messages {
 			if err := enc.Encode(m); err != nil {
 				return n, fmt.Errorf("write the export: %w", err)
@@ -106,12 +121,13 @@ func (a *app) export(ctx context.Context, to io.Writer, session string) (int, er
 			break
 		}
 		q.Session, q.After = page.Session, page.After
+		var err error
+		if page, err = exporting().ask(ctx, a, q); err != nil {
+			return n, err
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return n, fmt.Errorf("write the export: %w", err)
-	}
-	if n == 0 && session != "" {
-		return 0, fmt.Errorf("nothing is stored of session %q; \"hark sessions\" lists what is", session)
 	}
 	return n, nil
 }

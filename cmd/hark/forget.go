@@ -57,6 +57,7 @@ OpenClaw keeps its own transcripts. Delete there what shall be gone there too.`,
 	cmd.Flags().BoolVar(&f.all, "all", false, "everything stored for the agent")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would go, and remove nothing")
+	a.sessionFlag(cmd)
 	return cmd
 }
 
@@ -91,7 +92,7 @@ func (a *app) forgetting(f forgetFlags) (engine.Forgetting, string, error) {
 	if len(parts) == 0 {
 		return q, "", usage("say what to forget: --id, --session, --person, --before, --match or --all")
 	}
-	return q, "messages " + strings.Join(parts, " and "), nil
+	return q, strings.Join(parts, " and "), nil
 }
 
 // forget shows what would go, asks, and removes exactly that.
@@ -110,8 +111,15 @@ func (a *app) forget(ctx context.Context, q engine.Forgetting, what string, f fo
 	case f.dryRun:
 		return nil
 	case len(plan.Messages) == 0 && len(plan.rows()) == 0:
-	case !f.yes && !a.confirm(fmt.Sprintf("these %d messages", len(plan.Messages))):
-		return errors.New("nothing was removed; confirm with --yes")
+	case f.yes:
+	default:
+		yes, err := a.confirm("these " + count(len(plan.Messages), "message"))
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return errors.New("nothing was removed; confirm with --yes")
+		}
 	}
 	done := forgotten{}
 	if rows := plan.rows(); len(rows) > 0 {
@@ -122,7 +130,7 @@ func (a *app) forget(ctx context.Context, q engine.Forgetting, what string, f fo
 	if a.json {
 		return a.printJSON(done)
 	}
-	a.printf("forgot %d messages\n", done.Forgotten)
+	a.printf("forgot %s\n", count(done.Forgotten, "message"))
 	return nil
 }
 
@@ -152,7 +160,7 @@ func (p forgetPlan) rows() []int64 {
 // showPlan prints the messages of a plan, or their sessions where there are many.
 func (a *app) showPlan(plan forgetPlan, what string) {
 	const most = 200
-	a.printf("%d %s\n", len(plan.Messages), what)
+	a.printf("%s %s\n", count(len(plan.Messages), "message"), what)
 	if len(plan.Messages) <= most {
 		for _, m := range plan.Messages {
 			who := m.Role
@@ -163,11 +171,11 @@ func (a *app) showPlan(plan forgetPlan, what string) {
 		}
 		return
 	}
-	t := table{header: []string{"messages", "first", "last", "session"}, right: map[int]bool{0: true}}
+	var list []sessionLine
 	for same := range chunkBy(plan.Messages, func(m plannedMessage) string { return m.Session }) {
-		t.add(fmt.Sprint(len(same)), a.when(same[0].Time), a.when(same[len(same)-1].Time), clean(shortKey(a.set.Agent, same[0].Session)))
+		list = append(list, sessionLine{same[0].Session, len(same), same[0].Time, same[len(same)-1].Time})
 	}
-	t.print(a.out, a.term)
+	a.printSessions(list)
 	a.note("too many to list; --dry-run --json lists every one")
 }
 
@@ -188,17 +196,18 @@ func chunkBy[T any](all []T, key func(T) string) func(yield func([]T) bool) {
 }
 
 // confirm asks on a terminal; elsewhere nobody can answer, and the answer is no.
-func (a *app) confirm(what string) bool {
+func (a *app) confirm(what string) (bool, error) {
 	if !a.term.errTTY || a.quiet || a.json {
-		return false
+		return false, nil
 	}
 	_, _ = fmt.Fprintf(a.err, "Remove %s for good? [y/N] ", what)
 	line, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false
+		_, _ = fmt.Fprintln(a.err) // the prompt's line ends here
+		return false, err
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
+	return answer == "y" || answer == "yes", nil
 }
 
 // shownText is how much of a message a plan shows, in characters.

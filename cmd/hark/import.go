@@ -85,7 +85,9 @@ out; without, nothing of its file is imported.`,
 	cmd.Flags().BoolVar(&f.keepGoing, "keep-going", false, "leave bad lines out instead of rejecting their file")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "read and report, but store nothing")
 	cmd.Flags().StringVar(&f.progress, "progress", "auto", "auto (a bar, on a terminal), plain (a line for every stored page) or none")
+	_ = cmd.RegisterFlagCompletionFunc("progress", cobra.FixedCompletions([]string{"auto", "plain", "none"}, cobra.ShellCompDirectiveNoFileComp))  // likewise
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"auto", "openclaw", "chat"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	a.sessionFlag(cmd)
 	return cmd
 }
 
@@ -268,7 +270,7 @@ func (im *importer) reject(path string, err error) error {
 func (im *importer) session(ctx context.Context, s history.Session, res *importedFile, bar *progressbar.ProgressBar) error {
 	skip := func(reason string) error {
 		res.Skipped += len(s.Entries)
-		res.Notes = append(res.Notes, fmt.Sprintf("session %s (%d messages) skipped: %s", s.Key, len(s.Entries), reason))
+		res.Notes = append(res.Notes, fmt.Sprintf("session %s (%s) skipped: %s", s.Key, count(len(s.Entries), "message"), reason))
 		return bar.Add(len(s.Entries))
 	}
 	switch {
@@ -284,7 +286,7 @@ func (im *importer) session(ctx context.Context, s history.Session, res *importe
 		}
 		_ = bar.Add(len(page)) // draws to standard error only
 		if im.flags.progress == "plain" && im.into != nil {
-			_, _ = fmt.Fprintf(im.app.err, "stored %d messages\n", im.out.New+im.out.Duplicate+res.New+res.Duplicate)
+			_, _ = fmt.Fprintf(im.app.err, "stored %s\n", count(im.out.New+im.out.Duplicate+res.New+res.Duplicate, "message"))
 		}
 	}
 	return nil
@@ -337,7 +339,7 @@ func (im *importer) report(d time.Duration) error {
 	if o.DryRun {
 		verb = "would import"
 	}
-	im.app.printf("%s %d messages (%d new, %d duplicate, %d skipped) in %s\n", verb, o.Messages, o.New, o.Duplicate, o.Skipped, took(d))
+	im.app.printf("%s %s (%d new, %d duplicate, %d skipped) in %s\n", verb, count(o.Messages, "message"), o.New, o.Duplicate, o.Skipped, took(d))
 	return nil
 }
 

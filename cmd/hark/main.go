@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,7 +17,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv})
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	std := &standardLog{}
+	log.SetFlags(0)
+	log.SetOutput(std)
+	code := run(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, std: std})
 	stop()
 	os.Exit(code)
 }

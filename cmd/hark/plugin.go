@@ -24,8 +24,15 @@ func newPlugin(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Put Hark into OpenClaw",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: `Puts Hark into OpenClaw as its context engine.
+
+  make plugin                in Hark's checkout: builds the package
+  hark plugin install        installs it and selects Hark
+  hark doctor                checks that OpenClaw uses it
+
+"openclaw plugins uninstall hark" takes it out again; what Hark stored stays.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newPluginInstall(a))
 	return cmd

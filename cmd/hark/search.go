@@ -63,6 +63,7 @@ What a session of the agent may recall is narrower, see "hark assemble".`,
 	cmd.Flags().IntVarP(&k, "limit", "k", 10, "hits to show")
 	cmd.Flags().StringVar(&session, "session", "", "search this session only: its key, or the rest of it after agent:"+"<agent>:")
 	cmd.Flags().BoolVar(&trace, "trace", false, "show how every stage came to its result")
+	a.sessionFlag(cmd)
 	return cmd
 }
 
@@ -95,7 +96,7 @@ func (a *app) searchText(res found, session string) {
 		note = "; by words only: " + res.Words
 	}
 	d := time.Duration(res.TookMS * float64(time.Millisecond))
-	a.printf("%s\n", a.term.dim(fmt.Sprintf("%d hits in %s%s", len(res.Hits), took(d), note)))
+	a.printf("%s\n", a.term.dim(fmt.Sprintf("%s in %s%s", count(len(res.Hits), "hit"), took(d), note)))
 }
 
 // printHit shows one hit: who, when, where, how it scored, and the words around the match.

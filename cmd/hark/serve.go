@@ -48,6 +48,9 @@ after finishing what it does. Its log is logs/hark.log in the data folder.`,
 
 // serve runs the daemon until it has nothing to do any more.
 func (a *app) serve(ctx context.Context, socket string, idle time.Duration, foreground bool) error {
+	if err := a.folder(); err != nil {
+		return err
+	}
 	level := slog.LevelInfo
 	if v, _ := a.env("HARK_DEBUG"); v != "" {
 		level = slog.LevelDebug
@@ -62,6 +65,8 @@ func (a *app) serve(ctx context.Context, socket string, idle time.Duration, fore
 		d.err = file
 	}
 	log := slog.New(slog.NewTextHandler(d.err, &slog.HandlerOptions{Level: level}))
+	a.std.send(log)
+	d.log = log
 	v, _ := buildVersion()
 	err := wire.Serve(ctx, wire.Options{
 		State: a.set.Data, Socket: socket, Version: v, IdleExit: idle, Open: d.open, Classify: classify, Log: log,
@@ -78,11 +83,12 @@ func (a *app) serve(ctx context.Context, socket string, idle time.Duration, fore
 type serving struct {
 	console      // the daemon's: its errors go to the log
 	app     *app // the settings, which hold for every agent
+	log     *slog.Logger
 }
 
 // open implements wire.OpenFunc: each agent is opened by an app of its own.
 func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Agent, error) {
-	a := &app{console: d.console, clock: d.app.clock, set: d.app.set, runtime: wire.HostCompacted{}}
+	a := &app{console: d.console, clock: d.app.clock, log: d.log, set: d.app.set, runtime: wire.HostCompacted{}}
 	a.set.Agent = agent
 	if !create {
 		if err := a.stored(); err != nil {

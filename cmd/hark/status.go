@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +34,27 @@ type statusJSON struct {
 	Errors    []string         `json:"errors"`
 	Schema    int              `json:"schema"`
 	Policy    string           `json:"policy"`
+	Served    time.Time        `json:"served,omitzero"`      // when a host last asked for a context, as of the last turn stored
+	Committed time.Time        `json:"committed,omitzero"`   // when a host last stored a turn
+	RecallOff string           `json:"recall_off,omitempty"` // why turns go without recall
 }
+
+// recallOff says why the turns of the host go without recall, "" where they do not.
+func (o *statusJSON) recallOff(tokens int) string {
+	switch {
+	case tokens == 0:
+		return "recall.max_tokens is 0"
+	case o.Committed.IsZero() || o.Committed.Sub(o.Served) < longestTurn:
+		return ""
+	case o.Served.IsZero():
+		return "the host stores turns here and asked for no context with the last one"
+	}
+	return "the host stores turns here, but last asked for a context long before the last one"
+}
+
+// longestTurn is how long a turn may take from its context to its end before the two are not taken
+// for one.
+const longestTurn = 24 * time.Hour
 
 type wordsJSON struct {
 	Indexed int    `json:"indexed"`
@@ -54,7 +75,14 @@ func newStatus(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show what is stored, indexed and pending",
-		Args:  noArgs,
+		Long: `Shows the agent's store: where it is, how many messages it holds and how many of
+them may be recalled, the index of words, the vectors of each embedder that was
+used, the size on disk, and what went wrong. Pending is what an embedder still has
+to do; words are found at once.
+
+It also says when recall is off: by the configuration, or because the host stores
+turns with Hark and asks it for no context ("hark doctor" looks further).`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out, err := a.status(cmd.Context())
 			if err != nil {
@@ -71,6 +99,9 @@ func newStatus(a *app) *cobra.Command {
 
 // status describes the agent's store; one that does not exist is empty.
 func (a *app) status(ctx context.Context) (statusJSON, error) {
+	if err := a.folder(); err != nil {
+		return statusJSON{}, err
+	}
 	out := a.noStatus()
 	if _, err := os.Stat(out.Dir); errors.Is(err, fs.ErrNotExist) {
 		emb, err := embed.New(a.set.embedder(), a.logger())
@@ -117,24 +148,30 @@ func (a *app) printStatus(o statusJSON) {
 	}
 	line("agent", "%s (recall policy: %s)", o.Agent, o.Policy)
 	line("store", "%s", shortHome(a.env, o.Dir))
+	if o.RecallOff != "" {
+		line("recall", "%s: %s", a.term.yellow("off"), o.RecallOff)
+	}
 	if o.Messages == 0 {
 		line("messages", "none yet; import a history with: hark import ~/.openclaw/agents/%s", safeName(o.Agent))
-		line("embedder", "%s", o.Embedder)
+		line("embedder", "%s", embedderWords(o.Embedder))
 		return
 	}
 	forgotten := ""
 	if o.Forgotten > 0 {
-		forgotten = fmt.Sprintf("; %d forgotten", o.Forgotten)
+		forgotten = fmt.Sprintf("; %d were forgotten", o.Forgotten)
 	}
-	line("messages", "%d in %d sessions, %d of them recallable%s", o.Messages, o.Sessions, o.Recall, forgotten)
+	line("messages", "%d in %s, %d of them recallable%s", o.Messages, count(o.Sessions, "session"), o.Recall, forgotten)
 	line("words", "%d indexed, %d pending (%s)", o.Words.Indexed, o.Words.Pending, o.Words.State)
-	line("embedder", "%s", o.Embedder)
+	line("embedder", "%s", embedderWords(o.Embedder))
 	for _, v := range o.Vectors {
-		use := "in use, " + v.Search + " search"
-		if !v.InUse {
-			use = "kept, not in use"
+		text := fmt.Sprintf("%d stored, %d pending", v.Stored, v.Pending)
+		if v.Failed > 0 {
+			text += fmt.Sprintf(", %d failed", v.Failed)
 		}
-		line("vectors", "%d of %s, %d pending, %d failed (%s)", v.Stored, v.Model, v.Pending, v.Failed, use)
+		if !v.InUse {
+			text = fmt.Sprintf("%d of %s, kept but not in use", v.Stored, embedderWords(v.Model))
+		}
+		line("vectors", "%s", text)
 	}
 	var parts strings.Builder
 	for _, what := range slices.Sorted(maps.Keys(o.Bytes)) {
@@ -143,8 +180,35 @@ func (a *app) printStatus(o statusJSON) {
 		}
 		fmt.Fprintf(&parts, ", %s %s", what, bytesOf(o.Bytes[what]))
 	}
-	line("on disk", "%s%s", bytesOf(o.BytesAll), parts.String())
+	line("on disk", "%s: %s", bytesOf(o.BytesAll), strings.TrimPrefix(parts.String(), ", "))
 	for _, e := range o.Errors {
 		line("error", "%s", a.term.yellow(clean(e)))
 	}
+}
+
+// embedderWords says in words what "builtin/hark-static-40k-256@256" means.
+func embedderWords(model string) string {
+	provider, rest, ok := strings.Cut(model, "/")
+	if !ok {
+		return "none: messages are found by their words only"
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	at := strings.LastIndexByte(rest, '@')
+	if at < 0 {
+		return model
+	}
+	name, dim := rest[:at], rest[at+1:]
+	dims := ", vectors of " + dim
+	if dim == "0" {
+		dims = ""
+	}
+	switch provider {
+	case "builtin":
+		return "the built-in one, English (" + name + ")"
+	case "ollama":
+		return name + " of Ollama" + dims
+	case "openai":
+		return name + " of an OpenAI-compatible server" + dims
+	}
+	return model
 }
