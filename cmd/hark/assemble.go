@@ -143,19 +143,23 @@ func (a *app) printAssembled(res engine.AssembleResult, budget int, d time.Durat
 	if t == nil {
 		return
 	}
-	a.printf("%s\n", a.term.dim(fmt.Sprintf("%s, about %d of %d tokens (recall %d), in %s",
-		count(len(res.Messages), "message"), res.EstimatedTokens, budget, t.Budget.Recall, took(d))))
+	tell := func(paint func(string) string, format string, args ...any) {
+		for _, line := range wrap(clean(fmt.Sprintf(format, args...)), a.term.room(0)) {
+			a.printf("%s\n", paint(line))
+		}
+	}
+	tell(a.term.dim, "%s, about %d of %d tokens (recall %d), in %s", count(len(res.Messages), "message"), res.EstimatedTokens, budget, t.Budget.Recall, took(d))
 	if res.EstimatedTokens > budget {
-		a.printf("%s\n", a.term.yellow("over the budget: the last turn does not fit, even shortened"))
+		tell(a.term.yellow, "over the budget: the last turn does not fit, even shortened")
 	}
 	for _, n := range t.Notes {
-		a.printf("%s\n", a.term.dim(clean(n)))
+		tell(a.term.dim, "%s", n)
 	}
 	if t.Window.Dropped > 0 {
-		a.printf("%s\n", a.term.dim(fmt.Sprintf("%s left out: %s", count(t.Window.Dropped, "older message"), t.Window.Reason)))
+		tell(a.term.dim, "%s left out: %s", count(t.Window.Dropped, "older message"), t.Window.Reason)
 	}
 	if t.Recall.Reason != "" {
-		a.printf("%s\n", a.term.dim("recall: "+t.Recall.Reason))
+		tell(a.term.dim, "recall: %s", t.Recall.Reason)
 	}
 	for _, it := range t.Recall.Items {
 		who := it.Sender

@@ -33,6 +33,9 @@ the default. Keys with a dot stand in a table of the file:
 			lines := make([]configLine, 0, len(options()))
 			for _, o := range options() {
 				value := o.get(&a.set)
+				if value == "" {
+					value = a.set.Embedder.chosen(o.key)
+				}
 				if o.secret && value != "" {
 					value = "(set)"
 				}

@@ -167,7 +167,8 @@ func (a *app) showPlan(plan forgetPlan, what string) {
 			if m.Sender != "" {
 				who = m.Sender
 			}
-			a.printf("%s  %s  %s  %s\n    %s\n", m.ID, a.when(m.Time), clean(shortKey(a.set.Agent, m.Session)), clean(who), clean(m.Text))
+			head := m.ID + "  " + a.when(m.Time) + "  " + clean(shortKey(a.set.Agent, m.Session)) + "  " + clean(who)
+			a.printf("%s\n    %s\n", cut(head, a.term.room(0)), cut(clean(m.Text), a.term.room(4)))
 		}
 		return
 	}
@@ -204,7 +205,7 @@ func (a *app) confirm(what string) (bool, error) {
 	line, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		_, _ = fmt.Fprintln(a.err) // the prompt's line ends here
-		return false, err
+		return false, fmt.Errorf("%w: nothing was removed", err)
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes", nil

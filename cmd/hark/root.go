@@ -107,6 +107,10 @@ func explain(err error) (message, remedy string) {
 	answered, refused := errors.AsType[*wire.Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):
+		_, what, _ := strings.Cut(message, context.Canceled.Error())
+		if what != "" {
+			return "interrupted" + what, remedy
+		}
 		return "interrupted", "Repeat the command to go on."
 	case errors.Is(err, errOutput):
 	case errors.Is(err, index.ErrLocked):

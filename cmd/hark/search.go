@@ -109,7 +109,9 @@ func (a *app) printHit(rank int, h recall.Hit) {
 	} else if m.Role != "user" {
 		who += " (" + m.Role + ")"
 	}
-	a.printf("%s%s  %s  %s\n", head, a.term.bold(clean(who)), a.when(m.Time), a.term.cyan(clean(shortKey(a.set.Agent, m.Session))))
+	who = clean(who)
+	beside := columns(head+who+a.when(m.Time)) + 4
+	a.printf("%s%s  %s  %s\n", head, a.term.bold(who), a.when(m.Time), a.term.cyan(cut(clean(shortKey(a.set.Agent, m.Session)), a.term.room(beside))))
 	indent := strings.Repeat(" ", len(head))
 	for _, line := range a.excerpt(h, a.term.room(len(indent)), 3) {
 		a.printf("%s%s\n", indent, line)

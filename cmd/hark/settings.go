@@ -117,6 +117,21 @@ func defaults(env func(string) (string, bool)) settings {
 	}
 }
 
+// chosen is what an empty option of the embedder means with its provider, "" where it means nothing.
+func (e embedderSettings) chosen(key string) string {
+	switch {
+	case e.Provider == "ollama" && key == "embedder.model":
+		return "nomic-embed-text"
+	case e.Provider == "ollama" && key == "embedder.base_url":
+		return "http://localhost:11434"
+	case e.Provider == "openai" && e.BaseURL == "" && key == "embedder.model":
+		return "text-embedding-3-small"
+	case e.Provider == "openai" && key == "embedder.base_url":
+		return "https://api.openai.com/v1"
+	}
+	return ""
+}
+
 // location is the time zone in which dates are shown and understood.
 func (s settings) location() *time.Location {
 	if loc, err := loadZone(s.Timezone); err == nil {

@@ -111,7 +111,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 			t.Fatalf("%v does not read: %d %s", args, code, errs.String())
 		}
 		cancel()
-		if code := <-done; code != exitInterrupted || !strings.Contains(errs.String(), "interrupted\nRepeat the command to go on.") {
+		if code := <-done; code != exitInterrupted || !strings.Contains(errs.String(), "hark: interrupted") {
 			t.Errorf("%v: %d %s", args, code, errs.String())
 		}
 	}
