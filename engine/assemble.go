@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"hark/engine/mask"
@@ -25,6 +27,9 @@ func (e *Engine) Assemble(ctx context.Context, p AssembleParams) (res AssembleRe
 	}()
 	res = e.assemble(ctx, p, tr)
 	if !p.Inspect {
+		if e.states.late() {
+			tr.note("the store is busy: what is remembered of this call is written later")
+		}
 		e.mu.Lock()
 		e.served.Assembled = e.opts.Clock().UTC()
 		e.mu.Unlock()
@@ -83,25 +88,16 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	if p.Inspect && book.Now != nil && book.Now.Turn == turn {
 		book.Now = nil
 	}
-	w := e.window(ctx, sc, ms, limit, tr, p.Inspect)
-	kept := p.Messages[w.start:]
-	changed := map[int]json.RawMessage{}
-	if w.tokens > limit && len(kept) > 0 {
-		changed, w.tokens = e.shorten(kept, ms[w.start:], limit)
-		for i := range kept {
-			if changed[i] != nil {
-				tr.Window.Shortened = append(tr.Window.Shortened, w.start+i)
-			}
-		}
-		if w.tokens > limit {
-			tr.note("the last turn takes %d tokens where %d are left, even shortened", w.tokens, limit)
-		}
-	}
+	w, changed := e.window(ctx, sc, p, ms, limit, tr)
 
 	earlier, tokens := e.earlierBlocks(ctx, sc, &book, turn, ms, w, limit, tr, p.Inspect)
+	room := 0
+	if e.roomForGuide(usable) {
+		room = min(e.opts.RecallTokens, int(float64(b.tokens)/factor)/4, limit-w.tokens-tokens)
+	}
 	block := e.recall(ctx, recallCall{
-		scope: sc, question: q, messages: ms, start: w.start, turn: turn, book: book, kept: earlier, inspect: p.Inspect,
-		room: min(e.opts.RecallTokens, int(float64(b.tokens)/factor)/4, limit-w.tokens-tokens),
+		scope: sc, question: q, messages: ms, window: w, turn: turn, book: book, kept: earlier, inspect: p.Inspect,
+		room: room,
 	}, tr)
 
 	res := e.compose(p, ms, w, changed, block, earlier, q.live)
@@ -110,7 +106,7 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	res.EstimatedTokens = theirs(w.tokens + block.tokens + tokens + added)
 	res.SystemPromptAddition, res.Trace = addition, tr
 	res.ContextProjection = projection(p.RuntimeSettings)
-	if w.start > 0 || len(changed) > 0 {
+	if w.start > 0 || len(changed) > 0 || w.tokens+block.tokens+tokens > limit {
 		res.PromptAuthority = PreassemblyMayOverflow
 	}
 	return res
@@ -140,7 +136,7 @@ func (e *Engine) earlierBlocks(ctx context.Context, sc Scope, book *ledger, turn
 		book.Now = nil
 	}
 	if !inspect {
-		e.saveLedger(ctx, sc.Session, *book)
+		e.saveLedger(sc.Session, *book)
 	}
 	return nil, 0
 }
@@ -181,12 +177,12 @@ func projection(s *RuntimeSettings) *ContextProjection {
 
 // addition is the text for the system prompt: the memory plugin's, then the guide to the block. It
 // depends on the session, not on what is recalled, so that it stays the same from turn to turn. The
-// guide is left out where it does not fit: no block would either.
+// guide is left out where it would take more than its share of the budget; there is no block then either.
 func (e *Engine) addition(p AssembleParams, sc Scope, usable int) string {
 	memory := memorybridge.Render(p.MemoryPrompt, &memorybridge.Options{
 		Count: e.tokens.count, Citations: p.CitationsMode, Tools: p.AvailableTools,
 	})
-	if e.mayNotRecall(sc) != "" || e.tokens.count(Guide) > usable {
+	if e.mayNotRecall(sc) != "" || !e.roomForGuide(usable) {
 		return memory
 	}
 	if memory == "" {
@@ -195,22 +191,70 @@ func (e *Engine) addition(p AssembleParams, sc Scope, usable int) string {
 	return memory + "\n\n" + Guide
 }
 
-// window chooses what part of the history is kept, and remembers where it starts, except for an
-// inspection.
-func (e *Engine) window(ctx context.Context, sc Scope, ms []*measure, limit int, tr *Trace, inspect bool) window {
-	l := lay(ms)
+// roomForGuide reports that the guide takes no more than a tenth of the usable budget.
+func (e *Engine) roomForGuide(usable int) bool { return e.tokens.count(Guide)*10 <= usable }
+
+// window chooses what part of the history is kept, shortened where that is needed, and remembers
+// where it starts, except for an inspection.
+func (e *Engine) window(ctx context.Context, sc Scope, p AssembleParams, ms []*measure, limit int, tr *Trace) (window, map[int]json.RawMessage) {
+	l := lay(ms).within(ms, limit)
 	anchored := -1
 	if len(ms) > 0 {
 		anchored = e.findAnchor(ctx, sc.Session, ms, l)
 	}
 	w := l.choose(anchored, limit, len(ms) > 0 && !answered(ms))
-	if w.moved && !inspect {
-		e.saveAnchor(ctx, sc.Session, ms, w.start)
+	w, changed := e.fit(p.Messages, ms, l, w, limit)
+	if w.moved && !p.Inspect {
+		e.saveAnchor(sc.Session, ms, w.start)
 	}
 	tr.Window = WindowTrace{
-		Messages: len(ms), Frames: w.frames, First: w.start, Dropped: w.start, Anchored: w.moved && w.start > 0, Reason: w.reason,
+		Messages: len(ms), Frames: w.frames, First: w.start, Dropped: w.start - len(w.head), Anchored: w.moved && w.start > 0, Reason: w.reason,
+		Head: w.head, Shortened: slices.Sorted(maps.Keys(changed)),
 	}
-	return w
+	if w.tokens > limit && len(ms) > 0 {
+		tr.note("the last turn takes %d tokens where %d are left, even shortened", w.tokens, limit)
+	}
+	return w, changed
+}
+
+// fit makes a window that is over limit smaller: by shortening its texts; where there are too many, by
+// a cut inside the last turn; then without the host's summary. changed are the shortened messages.
+func (e *Engine) fit(raws []json.RawMessage, ms []*measure, l layout, w window, limit int) (_ window, changed map[int]json.RawMessage) {
+	w, changed = e.shortened(raws, ms, w, limit)
+	for w.tokens > limit {
+		inside, ok := l.inside(limit)
+		if ok {
+			w, changed = e.shortened(raws, ms, inside, limit)
+		}
+		if w.tokens <= limit || l.lead == 0 {
+			break
+		}
+		l = layAfter(ms, 0)
+		if !ok {
+			w, changed = e.shortened(raws, ms, l.startAt(l.live), limit)
+			w.moved, w.reason = true, fmt.Sprintf("the last turn alone is over %d tokens", limit)
+		}
+	}
+	return w, changed
+}
+
+// shortened shortens the messages of a window that is over limit.
+func (e *Engine) shortened(raws []json.RawMessage, ms []*measure, w window, limit int) (window, map[int]json.RawMessage) {
+	if w.tokens <= limit || len(ms) == 0 {
+		return w, nil
+	}
+	at := w.kept(len(ms))
+	kept, some := make([]json.RawMessage, len(at)), make([]*measure, len(at))
+	for i, j := range at {
+		kept[i], some[i] = raws[j], ms[j]
+	}
+	short, tokens := e.shorten(kept, some, limit)
+	changed := make(map[int]json.RawMessage, len(short))
+	for i, m := range short {
+		changed[at[i]] = m
+	}
+	w.tokens = tokens
+	return w, changed
 }
 
 // asked is the question of a call.
@@ -275,24 +319,29 @@ func answered(ms []*measure) bool {
 
 // compose puts the kept messages and the blocks together, by value and by reference.
 func (e *Engine) compose(p AssembleParams, ms []*measure, w window, changed map[int]json.RawMessage, block recalled, earlier []keptBlock, live int) AssembleResult {
+	kept := w.kept(len(ms))
 	res := AssembleResult{
-		Messages: make([]json.RawMessage, 0, len(p.Messages)-w.start+1), Kept: []int{}, Insert: []Insertion{},
+		Messages: make([]json.RawMessage, 0, len(kept)+1), Kept: []int{}, Insert: []Insertion{},
 		PromptAuthority: Assembled,
 	}
 	insert := func(m json.RawMessage) {
 		res.Insert = append(res.Insert, Insertion{Position: len(res.Messages), Message: m})
 		res.Messages = append(res.Messages, m)
 	}
-	order := arrange(ms[w.start:])
+	some := make([]*measure, len(kept))
+	for i, at := range kept {
+		some[i] = ms[at]
+	}
+	order := arrange(some)
 	if order == nil {
-		order = make([]int, len(ms)-w.start)
+		order = make([]int, len(kept))
 		for i := range order {
 			order[i] = i
 		}
 	}
 	last := -1
 	for _, i := range order {
-		at := w.start + i
+		at := kept[i]
 		for len(earlier) > 0 && earlier[0].at <= at {
 			if earlier[0].at == at {
 				insert(earlier[0].message)
@@ -303,8 +352,8 @@ func (e *Engine) compose(p AssembleParams, ms []*measure, w window, changed map[
 			insert(block.message)
 		}
 		switch {
-		case changed[i] != nil:
-			insert(changed[i])
+		case changed[at] != nil:
+			insert(changed[at])
 		case at < last: // moved: the caller's object cannot be named in order
 			insert(p.Messages[at])
 		default:

@@ -56,11 +56,16 @@ type Engine struct {
 	tokens *counter
 	fence  string // nonce of this store's recall fences
 	worker *worker
+	states states
 
 	ingest   sync.Mutex // held where identities are looked up before they are written
 	children sync.Mutex // guards the spawn records in the store's state
 	branches sync.Mutex // guards the records of cut branches in the store's state
 	repeats  repeated   // guarded by ingest
+
+	alikes    sync.Mutex // guards the two below
+	alike     map[string]*alike
+	alikeRows int
 
 	mu       sync.Mutex
 	lineages map[string]string   // session id → session key
@@ -93,11 +98,11 @@ func New(store *index.Store, emb embed.Embedder, opts *Options, log *slog.Logger
 		return nil, fmt.Errorf("load the tokenizer: %w", err)
 	}
 	e := &Engine{
-		store: store, emb: emb, opts: o, log: log, tokens: tokens,
+		store: store, emb: emb, opts: o, log: log, tokens: tokens, states: states{store: store, log: log},
 		scopes:   newScopes(o.AgentID, o.Policy, o.LearnCron, o.Links),
 		search:   recall.NewSearcher(store, emb, o.Recall, log),
 		lineages: map[string]string{}, owners: map[string]bool{},
-		ledgers: map[string]ledger{}, factors: map[string]float64{}, seen: map[uint64]*measure{}, stored: map[string]int64{},
+		ledgers: map[string]ledger{}, factors: map[string]float64{}, seen: map[uint64]*measure{}, stored: map[string]int64{}, alike: map[string]*alike{},
 	}
 	if e.fence, err = fenceNonce(context.Background(), store); err != nil {
 		return nil, fmt.Errorf("read the store's fence: %w", err)
@@ -155,12 +160,16 @@ func fenceNonce(ctx context.Context, store *index.Store) (string, error) {
 	return nonce, nil
 }
 
-// Close ends the background work of the engine, within ten seconds. The store stays open.
+// Close ends the background work of the engine, within twenty seconds. The store stays open.
 func (e *Engine) Close() error {
-	if e.worker == nil {
-		return nil
+	var err error
+	if !e.states.wait(statesWait) {
+		err = errors.New("what assemblies left to write was not written within ten seconds: the store is busy")
 	}
-	return e.worker.stop()
+	if e.worker != nil {
+		err = errors.Join(err, e.worker.stop())
+	}
+	return err
 }
 
 // Info implements ContextEngine.
@@ -247,7 +256,7 @@ func (e *Engine) Compact(ctx context.Context, p CompactParams) (CompactResult, e
 	}
 	if res.Compacted {
 		key := e.lineage(ctx, sessionKey(p.SessionKey, p.SessionTarget), p.SessionID)
-		e.forgetWindow(ctx, key)
+		e.forgetWindow(key)
 		e.keepSummary(ctx, key, p.SessionID, res.Result)
 	}
 	return res, nil

@@ -87,7 +87,7 @@ func (e *Engine) factor(ctx context.Context, name, model string, ms []*measure, 
 	e.mu.Unlock()
 	if !ok {
 		known = 1
-		if value, err := e.store.State(ctx, "tokens", name); err == nil && len(value) > 0 {
+		if value, err := e.states.get(ctx, "tokens", name); err == nil && len(value) > 0 {
 			if f, err := strconv.ParseFloat(string(value), 64); err == nil && f >= leastFactor && f <= mostFactor {
 				known = f
 			}
@@ -104,9 +104,7 @@ func (e *Engine) factor(ctx context.Context, name, model string, ms []*measure, 
 		return now
 	}
 	if now != known {
-		if err := e.store.SetState(ctx, "tokens", name, fmt.Append(nil, now)); err != nil {
-			e.log.Warn("token factor not remembered", "error", err)
-		}
+		e.states.set("tokens", name, fmt.Append(nil, now))
 	}
 	e.mu.Lock()
 	if len(e.factors) >= maxRemembered {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -217,6 +218,9 @@ func (e *Engine) Forget(ctx context.Context, f Forgetting) (int, error) {
 	clear(e.ledgers)
 	clear(e.stored)
 	e.mu.Unlock()
+	e.alikes.Lock()
+	clear(e.alike) // of the rows read so far some are gone
+	e.alikes.Unlock()
 	if err := e.store.Settle(ctx); err != nil {
 		return n, fmt.Errorf("the messages are forgotten, and their words are still being erased from the index: %w", err)
 	}
@@ -226,6 +230,9 @@ func (e *Engine) Forget(ctx context.Context, f Forgetting) (int, error) {
 // forgetStates drops what is kept beside the rows: of sessions that will have none left, and of texts
 // that were restated.
 func (e *Engine) forgetStates(ctx context.Context, rows []index.Message) error {
+	if !e.states.wait(statesWait) { // or they would come back
+		return errors.New("the store is busy: something else has held its files for ten seconds")
+	}
 	going := map[string]int{}
 	drop := map[[2]string]bool{}
 	for _, m := range rows {

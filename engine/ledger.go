@@ -35,6 +35,8 @@ type entry struct {
 	Before string `json:"before"` // print of the message before both, "" at the beginning
 	Parts  []part `json:"parts,omitempty"`
 	Sum    string `json:"sum,omitempty"` // of the rendered message
+
+	Version string `json:"version,omitempty"` // of the store, when it was searched
 }
 
 // part is one record of a block: a row, and for an excerpt the bytes of its text.
@@ -103,7 +105,7 @@ func (e *Engine) ledgerOf(ctx context.Context, sc Scope) ledger {
 	book, ok := e.ledgers[sc.Session]
 	e.mu.Unlock()
 	if !ok {
-		value, err := e.store.State(ctx, "recall", sc.Session)
+		value, err := e.states.get(ctx, "recall", sc.Session)
 		if err != nil || len(value) == 0 || json.Unmarshal(value, &book) != nil {
 			book = ledger{}
 		}
@@ -124,15 +126,13 @@ func (e *Engine) fingerprint(sc Scope) string {
 }
 
 // saveLedger stores a session's ledger; losing it costs a block's bytes, not a turn.
-func (e *Engine) saveLedger(ctx context.Context, session string, book ledger) {
+func (e *Engine) saveLedger(session string, book ledger) {
 	e.remember(session, book)
 	var value []byte
 	if book.Now != nil || len(book.Kept) > 0 {
 		value, _ = json.Marshal(book)
 	}
-	if err := e.store.SetState(ctx, "recall", session, value); err != nil {
-		e.log.Warn("recall of a turn not remembered", "error", err)
-	}
+	e.states.set("recall", session, value)
 }
 
 func (e *Engine) remember(session string, book ledger) {

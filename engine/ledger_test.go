@@ -73,8 +73,8 @@ func storeNotes(t *testing.T, e *Engine) {
 	}
 }
 
-// CACHE: the block of a turn is computed once. Retries, the tool loop and a restart of the process
-// in the middle of the turn get the same bytes, whatever was stored in between.
+// CACHE: the block of a turn is computed once. Retries while the store is the same and a restart of the
+// process get the same bytes, and so does the tool loop, whatever was stored in between.
 func TestBlockIsTheTurns(t *testing.T) {
 	dir := t.TempDir()
 	e, done := openAt(t, dir, nil, nil)
@@ -86,7 +86,6 @@ func TestBlockIsTheTurns(t *testing.T) {
 	if len(blocksOf(t, first)) != 1 || first.Trace.Recall.Cached {
 		t.Fatal(first.Trace.Recall.Reason)
 	}
-	commit(t, e, turn(otherKey, "later", user("the violet folder was moved to the violet folder shelf", day+5)))
 	check := func(name string, res AssembleResult, at int) {
 		t.Helper()
 		if got, want := blocksOf(t, res)[at], blocksOf(t, first)[2]; got != want || !res.Trace.Recall.Cached {
@@ -102,6 +101,8 @@ func TestBlockIsTheTurns(t *testing.T) {
 	e, done = openAt(t, dir, nil, nil)
 	defer done()
 	check("after a restart", c.assemble(e, c.history, prompt), 2)
+	commit(t, e, turn(otherKey, "later", user("the violet folder was moved to the violet folder shelf", day+5)))
+	check("tool loop after something was stored", c.assemble(e, loop, prompt), 2)
 	check("tool loop after a restart", c.assemble(e, loop, prompt), 2)
 
 	// A record that is forgotten goes with the next call.
@@ -126,8 +127,13 @@ func TestNothingIsRememberedToo(t *testing.T) {
 	if res := c.assemble(e, nil, prompt); len(res.Messages) != 0 || res.Messages == nil {
 		t.Fatalf("%s", res.Messages)
 	}
+	loop := []json.RawMessage{user(prompt, day+9000), raw(`{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"read","arguments":{}}],"stopReason":"toolUse"}`),
+		raw(`{"role":"toolResult","toolCallId":"c1","toolName":"read","content":[{"type":"text","text":"empty"}]}`)}
+	if res := c.assemble(e, nil, prompt); !res.Trace.Recall.Cached {
+		t.Error("searched again")
+	}
 	commit(t, e, turn(otherKey, "later", user("Zebulon thinks that quarks are small", day)))
-	if res := c.assemble(e, nil, prompt); len(res.Messages) != 0 {
+	if res := c.assemble(e, loop, prompt); len(blocksOf(t, res)) != 0 {
 		t.Errorf("a block in the middle of the turn: %s", res.Trace.Recall.Reason)
 	}
 	if res := c.assemble(e, []json.RawMessage{user("hi", day), assistant("hello", day)}, prompt); len(blocksOf(t, res)) != 1 {
@@ -212,5 +218,32 @@ func TestLedgerGivesWay(t *testing.T) {
 	}
 	if most == 0 || drops == 0 {
 		t.Errorf("%d kept, %d times none", most, drops)
+	}
+}
+
+// A question that found nothing, or the old answer, is answered from what was stored since: asked again
+// in the session, in a later turn that looks like the first, and in another session.
+func TestStoredSince(t *testing.T) {
+	e := open(t, nil, nil)
+	const prompt = "what is the wifi name at the cabin?"
+	if block, _ := question(t, e, mainKey, prompt); block != "" {
+		t.Fatal(block)
+	}
+	commit(t, e, turn(otherKey, "k1", user("the wifi name at the cabin is Larkspur", day), assistant("noted", day+1)))
+	for _, session := range []string{mainKey, "agent:main:explicit:third"} {
+		if block, tr := question(t, e, session, prompt); !strings.Contains(block, "Larkspur") {
+			t.Errorf("%s: %s", session, tr.Recall.Reason)
+		}
+	}
+	commit(t, e, turn(otherKey, "k2", user("we changed it: the wifi name at the cabin is now Hawthorn", day+5000), assistant("noted", day+6000)))
+	if block, tr := question(t, e, mainKey, prompt); !strings.Contains(block, "Hawthorn") || tr.Recall.Cached {
+		t.Errorf("the old answer: %s", block)
+	}
+	history := []json.RawMessage{user(prompt, day+7000), assistant("I do not know.", day+7001)}
+	question(t, e, mainKey, prompt, history...)
+	commit(t, e, turn(otherKey, "k3", user("the wifi name at the cabin is Juniper from today", day+8000), assistant("noted", day+8001)))
+	history = append(history, user(prompt, day+9000), assistant("I do not know.", day+9001))
+	if block, _ := question(t, e, mainKey, prompt, append(history, user(prompt, day+9500))...); !strings.Contains(block, "Juniper") {
+		t.Errorf("a turn that looks like the one before: %s", block)
 	}
 }

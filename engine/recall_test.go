@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,7 +42,6 @@ func TestBlockOfATurn(t *testing.T) {
 	if block == "" || len(first.Insert) != 1 || first.Insert[0].Position != 2 {
 		t.Fatalf("%+v", first.Trace.Recall)
 	}
-	commit(t, e, turn(otherKey, "k2", user("the violet folder is also known as the purple folder", day+1)))
 	loop := p
 	loop.Messages = append(append([]json.RawMessage{}, h...), user("[Tue 2026-12-01 09:00 UTC] where is the violet folder?", day+2000),
 		raw(`{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"read","arguments":{}}],"stopReason":"toolUse"}`),
@@ -95,5 +95,46 @@ func TestFenceHolds(t *testing.T) {
 		if strings.HasPrefix(line, "Human") {
 			t.Errorf("a role header: %q", line)
 		}
+	}
+}
+
+// However many messages the window shows, and with or without their times, they take no place among
+// what is found in other sessions.
+func TestScreenDoesNotCrowd(t *testing.T) {
+	e := open(t, nil, nil)
+	storeNotes(t, e)
+	commit(t, e, turn(otherKey, "fact", user("Henrik planted roses in our garden", day-1_000_000), assistant("Nice.", day-999_999)))
+	const key = "agent:main:explicit:crowd"
+	var timed, untimed []json.RawMessage
+	add := func(u, a string, at int64) {
+		timed = append(timed, user(u, at), assistant(a, at+1))
+		untimed = append(untimed, raw(`{"role":"user","content":`+string(encodeText(u+" "))+`}`),
+			raw(`{"role":"assistant","content":[{"type":"text","text":`+string(encodeText(a))+`}],"stopReason":"stop"}`))
+	}
+	for i := range 500 {
+		at := day + int64(i)*1000
+		if i < 100 {
+			add(fmt.Sprintf("I wonder who planted the roses in the garden, gate %d", i), fmt.Sprintf("Nobody knows who planted the garden roses, gate %d", i), at)
+		} else {
+			add(fmt.Sprintf("now the weather of day %d", i), fmt.Sprintf("sunny on day %d", i), at)
+		}
+	}
+	if _, err := e.IngestBatch(t.Context(), IngestBatchParams{SessionID: "id-" + key, SessionKey: key, Messages: timed}); err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range map[string][]json.RawMessage{"timed": timed, "untimed": untimed} {
+		if block, tr := question(t, e, key, "who planted the roses in the garden? "+name, h...); !strings.Contains(block, "Henrik") || tr.Window.First > 0 {
+			t.Errorf("%s: %s, %d on screen, window from %d", name, tr.Recall.Reason, tr.Recall.OnScreen, tr.Window.First)
+		}
+	}
+}
+
+// A kept message with a wrong date hides nothing of the session's past.
+func TestWrongClock(t *testing.T) {
+	e := open(t, nil, nil)
+	commit(t, e, turn(mainKey, "e1", user("my locker code at the gym is 7713", day+100), assistant("Noted, locker 7713.", day+200)))
+	h := []json.RawMessage{user("hello again", 1_600_000_000_000), assistant("hi", day+99_999_999)}
+	if block, tr := question(t, e, mainKey, "which gym locker code is mine?", h...); !strings.Contains(block, "7713") {
+		t.Errorf("%s, %d on screen", tr.Recall.Reason, tr.Recall.OnScreen)
 	}
 }

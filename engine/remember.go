@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -31,7 +32,7 @@ type recallCall struct {
 	scope    Scope
 	question asked
 	messages []*measure
-	start    int    // the kept messages are messages[start:]
+	window   window // which of the messages are kept
 	room     int    // tokens
 	turn     string // "" for a call that is no turn of a session: nothing is remembered of it
 	book     ledger
@@ -48,8 +49,8 @@ type recalled struct {
 	failed  bool // there may be something to recall, but it could not be searched
 }
 
-// recall finds, packs and renders what bears on the question, once for a turn: asked again it
-// returns the same bytes. Whatever fails is in the trace, and there is no block then.
+// recall finds, packs and renders what bears on the question. Asked again in the same turn it returns
+// the same bytes: always in the host's tool loop, and before it while the store is the same. Whatever fails is in the trace, and there is no block then.
 func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 	t := &tr.Recall
 	if why := e.mayNotRecall(c.scope); why != "" {
@@ -69,7 +70,11 @@ func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 		t.Reason = "no room left in the budget"
 		return recalled{}
 	}
-	if known := c.book.Now; known != nil && c.turn != "" && known.Turn == c.turn {
+	version := e.version()
+	// In the host's tool loop the model has seen the block; before it, a repeated question is answered
+	// from what is stored by now.
+	looping := c.question.live >= 0 && c.question.live < len(c.messages)-1
+	if known := c.book.Now; known != nil && c.turn != "" && known.Turn == c.turn && (looping || known.Version == version) {
 		if len(known.Parts) == 0 {
 			t.Ran, t.Cached, t.Reason = true, true, "nothing was recalled when this turn was first asked about"
 			return recalled{}
@@ -85,8 +90,8 @@ func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 	}
 	block := e.find(ctx, c, q, tr)
 	if !block.failed && !c.inspect && c.turn != "" {
-		c.book.Now = &entry{Turn: c.turn, Words: textPrint(c.question.prompt), Before: precedes(c.messages, c.question), Parts: block.parts, Sum: sum(block.message)}
-		e.saveLedger(ctx, c.scope.Session, c.book)
+		c.book.Now = &entry{Turn: c.turn, Words: textPrint(c.question.prompt), Before: precedes(c.messages, c.question), Parts: block.parts, Sum: sum(block.message), Version: version}
+		e.saveLedger(c.scope.Session, c.book)
 	}
 	return block
 }
@@ -151,6 +156,14 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 		return recalled{}
 	}
 	return e.pack(hits, room-frame, t)
+}
+
+// version identifies what is stored, as far as it can be recalled.
+func (e *Engine) version() string {
+	v := e.store.View()
+	defer v.Close()
+	st := v.Stats()
+	return fmt.Sprintf("%d/%g/%g", st.Messages, st.AvgWords, st.AvgGrams)
 }
 
 func (e *Engine) few() bool {

@@ -27,13 +27,13 @@ func (e *Engine) lineage(ctx context.Context, key, sessionID string) string {
 		if known != "" {
 			return known
 		}
-		value, err := e.store.State(ctx, "lineage", sessionID)
+		value, err := e.states.get(ctx, "lineage", sessionID)
 		if err != nil {
 			return ""
 		}
 		key = string(value)
-	} else if err := e.store.SetState(ctx, "lineage", sessionID, []byte(key)); err != nil {
-		e.log.Warn("session key not remembered", "error", err)
+	} else {
+		e.states.set("lineage", sessionID, []byte(key))
 	}
 	if key != "" {
 		e.mu.Lock()
@@ -86,7 +86,7 @@ func (e *Engine) owner(ctx context.Context, key string, said *bool) bool {
 	known, ok := e.owners[key]
 	e.mu.Unlock()
 	if !ok {
-		value, err := e.store.State(ctx, "owner", key)
+		value, err := e.states.get(ctx, "owner", key)
 		known, ok = string(value) == "yes", err == nil && len(value) > 0
 	}
 	if said == nil || ok && known == *said {
@@ -96,9 +96,7 @@ func (e *Engine) owner(ctx context.Context, key string, said *bool) bool {
 	if *said {
 		value = "yes"
 	}
-	if err := e.store.SetState(ctx, "owner", key, []byte(value)); err != nil {
-		e.log.Warn("owner of a session not remembered", "error", err)
-	}
+	e.states.set("owner", key, []byte(value))
 	e.mu.Lock()
 	if len(e.owners) >= maxRemembered {
 		clear(e.owners)

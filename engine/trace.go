@@ -39,7 +39,8 @@ type BudgetTrace struct {
 type WindowTrace struct {
 	Messages  int    `json:"messages"`
 	Frames    int    `json:"frames"`
-	First     int    `json:"first"` // index of the first kept message of the tail
+	First     int    `json:"first"`          // index of the first kept message of the tail
+	Head      []int  `json:"head,omitempty"` // indexes of kept messages before it: the host's summary, the user message of a turn cut inside
 	Dropped   int    `json:"dropped"`
 	Shortened []int  `json:"shortened,omitempty"` // indexes of messages shortened to fit
 	Anchored  bool   `json:"anchored,omitempty"`  // the window was cut anew in this call
