@@ -26,6 +26,7 @@
 // host's prompt cache holds. The question is what a person said; recall answers it from the scopes
 // this session may see, without what the kept messages show already (onscreen.go); the best items
 // are packed under a cap and rendered as one fenced message (render.go), which goes before the live
-// user turn. It is made once for a turn and found again by a retry, the tool loop and the next process
-// (ledger.go). Every decision is in the Trace.
+// user turn. It is made once for a turn and found again by the tool loop, by a retry while the store is
+// the same, and by the next process (ledger.go). What an assembly leaves behind is written beside it
+// (states.go). Every decision is in the Trace.
 package engine

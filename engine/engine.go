@@ -173,7 +173,9 @@ func (e *Engine) Close() error {
 }
 
 // Info implements ContextEngine.
-func (e *Engine) Info() Info {
+func (e *Engine) Info() Info { return info() }
+
+func info() Info {
 	return Info{
 		ID: ID, Name: "Hark", Version: Version,
 		TurnMaintenanceMode: "background",

@@ -126,7 +126,8 @@ type Guard struct {
 	quarantine *Quarantine
 	log        *slog.Logger
 
-	once   sync.Once
+	mu     sync.Mutex
+	tried  bool // the factory has answered
 	engine ContextEngine
 }
 
@@ -157,26 +158,31 @@ func (g *Guard) served(ctx context.Context) ContextEngine {
 	if _, bad := g.Fault(); bad {
 		return nil
 	}
-	g.once.Do(func() {
-		engine, err := protect(func() (ContextEngine, error) {
-			if g.open == nil {
-				return nil, errors.New("no factory is registered")
-			}
-			return g.open(ctx)
-		})
-		if err != nil {
-			if !aborted(ctx, err) {
-				g.fail("factory", err)
-			}
-			return
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tried {
+		return g.engine
+	}
+	engine, err := protect(func() (ContextEngine, error) {
+		if g.open == nil {
+			return nil, errors.New("no factory is registered")
 		}
-		if err := Validate(g.id, engine); err != nil {
-			g.fail("contract", err)
-			return
-		}
-		g.engine = engine
+		return g.open(ctx)
 	})
-	return g.engine
+	if err != nil && aborted(ctx, err) {
+		return nil // the next caller tries again
+	}
+	g.tried = true
+	if err != nil {
+		g.fail("factory", err)
+		return nil
+	}
+	if err := Validate(g.id, engine); err != nil {
+		g.fail("contract", err)
+		return nil
+	}
+	g.engine = engine
+	return engine
 }
 
 // panicked is a recovered panic as an error.
@@ -260,12 +266,18 @@ func (g *Guard) Ingest(ctx context.Context, p IngestParams) (IngestResult, error
 
 // IngestBatch implements ContextEngine.
 func (g *Guard) IngestBatch(ctx context.Context, p IngestBatchParams) (IngestBatchResult, error) {
-	return guarded(ctx, g, "ingestBatch", func(e ContextEngine) (IngestBatchResult, error) { return e.IngestBatch(ctx, p) })
+	return guarded(ctx, g, "ingestBatch", func(e ContextEngine) (IngestBatchResult, error) {
+		p := p
+		p.Messages = slices.Clone(p.Messages)
+		return e.IngestBatch(ctx, p)
+	})
 }
 
 // CommitTurn implements ContextEngine. A result that is neither committed nor duplicate is a failure.
 func (g *Guard) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurnResult, error) {
 	return guarded(ctx, g, "commitTurn", func(e ContextEngine) (CommitTurnResult, error) {
+		p := p
+		p.Messages = slices.Clone(p.Messages)
 		res, err := e.CommitTurn(ctx, p)
 		if err == nil && res.Status != Committed && res.Status != Duplicate {
 			err = fmt.Errorf("commitTurn returned the status %q", res.Status)
@@ -276,7 +288,11 @@ func (g *Guard) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurnR
 
 // AfterTurn implements ContextEngine.
 func (g *Guard) AfterTurn(ctx context.Context, p AfterTurnParams) error {
-	_, err := guarded(ctx, g, "afterTurn", func(e ContextEngine) (struct{}, error) { return struct{}{}, e.AfterTurn(ctx, p) })
+	_, err := guarded(ctx, g, "afterTurn", func(e ContextEngine) (struct{}, error) {
+		p := p
+		p.Messages = slices.Clone(p.Messages)
+		return struct{}{}, e.AfterTurn(ctx, p)
+	})
 	return err
 }
 
@@ -286,6 +302,8 @@ func (g *Guard) Assemble(ctx context.Context, p AssembleParams) (AssembleResult,
 		return AssembleResult{}, err
 	}
 	return guarded(ctx, g, "assemble", func(e ContextEngine) (AssembleResult, error) {
+		p := p
+		p.Messages = slices.Clone(p.Messages) // what an engine changes before it fails, the fallback does not get
 		res, err := e.Assemble(ctx, p)
 		if err == nil && res.Messages == nil {
 			err = errors.New("assemble returned no messages")
@@ -318,12 +336,14 @@ func (g *Guard) OnSubagentEnded(ctx context.Context, p SubagentEndedParams) erro
 
 // Dispose implements ContextEngine. An engine that was never used is not opened for it.
 func (g *Guard) Dispose(ctx context.Context) error {
-	opened := true
-	g.once.Do(func() { opened = false })
-	if !opened || g.engine == nil {
+	g.mu.Lock()
+	g.tried = true // nothing is opened after this
+	engine := g.engine
+	g.mu.Unlock()
+	if engine == nil {
 		return nil
 	}
-	_, err := protect(func() (struct{}, error) { return struct{}{}, g.engine.Dispose(ctx) })
+	_, err := protect(func() (struct{}, error) { return struct{}{}, engine.Dispose(ctx) })
 	if err != nil {
 		g.log.Warn("dispose failed", "engine", g.id, "error", err)
 	}

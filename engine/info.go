@@ -28,6 +28,11 @@ type TranscriptSemantics struct {
 	TurnAdvancementIdempotency string `json:"turnAdvancementIdempotency,omitempty"`
 }
 
+// complete reports that both guarantees are declared, without which no turn is served.
+func (s *TranscriptSemantics) complete() bool {
+	return s != nil && s.CurrentTurnFence == FenceBeforeCurrentTurn && s.TurnAdvancementIdempotency == AtomicIdempotent
+}
+
 // HostRequirement names the host capabilities one operation cannot do without.
 type HostRequirement struct {
 	RequiredCapabilities []string `json:"requiredCapabilities"`

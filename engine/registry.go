@@ -112,8 +112,8 @@ type Run struct {
 }
 
 // Resolve returns exactly one engine for a run: the slot's, guarded, or the fallback with the
-// reason, which is logged. Its only error is a *HostError: the host lacks what the slot's engine
-// needs for a run.
+// reason, which is logged: also where it does not declare both parts of TranscriptSemantics. Its only
+// error is a *HostError: the host lacks what the slot's engine needs for a run.
 func (r *Registry) Resolve(ctx context.Context, run Run) (Resolution, error) {
 	res := Resolution{Wanted: strings.TrimSpace(run.Slot), Engine: r.fallback, ID: r.fallback.Info().ID}
 	if res.Wanted == "" || res.Wanted == LegacyID {
@@ -141,7 +141,15 @@ func (r *Registry) Resolve(ctx context.Context, run Run) (Resolution, error) {
 		return res, nil
 	}
 	if err := guard.needs(ctx, AgentRun); err != nil {
+		_ = guard.Dispose(ctx) // a failure of it is logged
 		return Resolution{}, err
+	}
+	if !guard.Info().TranscriptSemantics.complete() {
+		_ = guard.Dispose(ctx) // a failure of it is logged
+		res.Reason = fmt.Sprintf("the engine does not declare info.transcriptSemantics (%s and %s), without which no turn can be committed to it",
+			FenceBeforeCurrentTurn, AtomicIdempotent)
+		r.log.Warn("context engine slot falls back", "slot", res.Wanted, "fallback", res.ID, "reason", res.Reason)
+		return res, nil
 	}
 	res.Engine, res.ID = guard, res.Wanted
 	return res, nil

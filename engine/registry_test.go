@@ -17,11 +17,19 @@ type stub struct {
 	id, name string
 	err      error
 	crash    bool
+	mute     bool // declares no transcript semantics
+	meddles  bool // changes the messages it is given
 	requires map[string]HostRequirement
 	calls    *[]string
 }
 
-func (s stub) Info() Info { return Info{ID: s.id, Name: s.name, HostRequirements: s.requires} }
+func (s stub) Info() Info {
+	info := Info{ID: s.id, Name: s.name, HostRequirements: s.requires}
+	if !s.mute {
+		info.TranscriptSemantics = &TranscriptSemantics{FenceBeforeCurrentTurn, AtomicIdempotent}
+	}
+	return info
+}
 
 func (s stub) do(op string) error {
 	if s.calls != nil {
@@ -34,6 +42,9 @@ func (s stub) do(op string) error {
 }
 
 func (s stub) Assemble(_ context.Context, p AssembleParams) (AssembleResult, error) {
+	if s.meddles {
+		p.Messages[0] = json.RawMessage(`"meddled"`)
+	}
 	return AssembleResult{Messages: append([]json.RawMessage{}, p.Messages...), SystemPromptAddition: s.id}, s.do("assemble")
 }
 func (s stub) Bootstrap(context.Context, BootstrapParams) (BootstrapResult, error) {
@@ -137,6 +148,38 @@ func TestGuardAbort(t *testing.T) {
 	}
 }
 
+// HOST-11: whatever an engine did to the messages before it failed, the fallback gets the host's.
+func TestGuardMessages(t *testing.T) {
+	g := NewGuard("x", opens(stub{id: "x", name: "X", crash: true, meddles: true}, nil), stub{id: "legacy", name: "L"}, nil, nil, nil)
+	res, err := g.Assemble(t.Context(), AssembleParams{Messages: []json.RawMessage{user("hello", day)}})
+	if err != nil || res.SystemPromptAddition != "legacy" || string(res.Messages[0]) != string(user("hello", day)) {
+		t.Errorf("%s %v", res.Messages, err)
+	}
+}
+
+// A factory that its first caller gave up is asked again.
+func TestGuardTriesAgain(t *testing.T) {
+	calls := 0
+	g := NewGuard("x", func(ctx context.Context) (ContextEngine, error) {
+		calls++
+		return stub{id: "x", name: "X"}, ctx.Err()
+	}, stub{id: "legacy", name: "L"}, nil, nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if res, err := g.Assemble(ctx, AssembleParams{}); err != nil || res.SystemPromptAddition != "legacy" {
+		t.Errorf("%+v %v", res, err)
+	}
+	given := calls
+	for range 2 {
+		if res, err := g.Assemble(t.Context(), AssembleParams{}); err != nil || res.SystemPromptAddition != "x" {
+			t.Errorf("%+v %v", res, err)
+		}
+	}
+	if calls != given+1 {
+		t.Errorf("%d calls, %d of them given up", calls, given)
+	}
+}
+
 func TestGuardDispose(t *testing.T) {
 	var calls []string
 	s := stub{id: "x", name: "X", calls: &calls}
@@ -214,6 +257,11 @@ func TestRegistry(t *testing.T) {
 	}
 	if f, bad := r.Fault("bad"); !bad || f.Operation != "factory" {
 		t.Errorf("fault %+v", f)
+	}
+	var calls []string
+	must(r.Register("mute", "plugin", factory(stub{id: "mute", name: "Mute", mute: true, calls: &calls}, nil)))
+	if res, err := r.Resolve(t.Context(), Run{Slot: "mute"}); err != nil || res.ID != "legacy" || !strings.Contains(res.Reason, "transcriptSemantics") || !slices.Equal(calls, []string{"dispose"}) {
+		t.Errorf("an engine without transcript semantics: %+v %v, %v", res, err, calls)
 	}
 	must(r.Register("bad", "plugin", factory(stub{id: "bad", name: "Better"}, nil)))
 	if res, _ := r.Resolve(t.Context(), Run{Slot: "bad"}); res.ID != "bad" {
