@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"hark/index"
 )
 
 // sharedRuns makes a registry whose slot is served by a shared factory.
@@ -16,7 +19,7 @@ func sharedRuns(t *testing.T, dir string) func() ContextEngine {
 	t.Helper()
 	r := NewRegistry(stub{id: LegacyID, name: "Legacy"}, nil)
 	opts := func(FactoryContext) *Options { return &Options{Clock: fixedClock} }
-	if err := r.Register(ID, "plugin", NewFactory(Sharing{Options: opts})); err != nil {
+	if err := r.Register(ID, "plugin", NewFactory(Sharing{Options: opts, Store: &index.Options{LockWait: 10 * time.Millisecond}})); err != nil {
 		t.Fatal(err)
 	}
 	return func() ContextEngine {
