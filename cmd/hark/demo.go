@@ -245,7 +245,7 @@ func (a *app) printAnswer(n, of int, d demoAnswer, brief bool) {
 	for _, it := range d.Recalled {
 		sessions[it.Session] = true
 	}
-	a.printf("\n%s\n", t.bold(fmt.Sprintf("Recalled: %d messages from %d sessions, in %s", len(d.Recalled), len(sessions), took(time.Duration(d.TookMS*float64(time.Millisecond))))))
+	a.printf("\n%s\n", t.bold(fmt.Sprintf("Recalled: %s from %s, in %s", count(len(d.Recalled), "message"), count(len(sessions), "session"), took(time.Duration(d.TookMS*float64(time.Millisecond))))))
 	for i, it := range d.Recalled {
 		a.printRecalled(i+1, it, d.Expect)
 	}

@@ -42,8 +42,8 @@ func (a *app) printReport(r *eval.Report, t eval.Timing) {
 	}
 	a.printf("\n%s\n", a.term.bold(fmt.Sprintf("%s · %s", r.Set, r.System)))
 	c := r.Counts
-	a.printf("%d documents in %d conversations (%s, %s); %d queries: %d with evidence, %d without",
-		c.Documents, c.Conversations, r.Format, how, c.Asked, c.WithEvidence, c.WithoutEvidence)
+	a.printf("%s in %s (%s, %s); %d queries: %d with evidence, %d without",
+		count(c.Documents, "document"), count(c.Conversations, "conversation"), r.Format, how, c.Asked, c.WithEvidence, c.WithoutEvidence)
 	if n := len(r.Outcomes) - c.Asked; n > 0 {
 		a.printf("; %d of them also put to a wrong conversation", n)
 	}
