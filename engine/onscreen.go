@@ -120,8 +120,8 @@ func (e *Engine) saidAlike(ctx context.Context, s screen, texts []string) {
 		for _, m := range rows {
 			a.last = m.Seq
 			if m.Text != "" {
-				print := textPrint(m.Text)
-				a.rows[print] = append(a.rows[print], m.Seq)
+				text := textPrint(m.Text)
+				a.rows[text] = append(a.rows[text], m.Seq)
 			}
 		}
 		if e.alikeRows += len(rows); len(rows) < selectChunk {

@@ -28,7 +28,7 @@ func (s *scorer) confidence(pool []*candidate, q Question) float64 {
 	if e.asks {
 		z += 1.688
 	}
-	return clamp(e.special/specific, vague, 1) / (1 + math.Exp(-z))
+	return clamp(e.special/specific, vague) / (1 + math.Exp(-z))
 }
 
 // A match of which less than specific nats are owed to uncommon words, "what day is it today?",
@@ -95,7 +95,7 @@ func special(word string) float64 {
 	if r < 0 {
 		return 1
 	}
-	return clamp((math.Log(float64(r+1))-math.Log(300))/(math.Log(6000)-math.Log(300)), 0, 1)
+	return clamp((math.Log(float64(r+1))-math.Log(300))/(math.Log(6000)-math.Log(300)), 0)
 }
 
 // asks reports whether a text asks for something to be told.
@@ -140,5 +140,5 @@ func (r *Result) Budget(limit int) int {
 	case limit <= least:
 		return limit
 	}
-	return least + int(float64(limit-least)*clamp((r.Confidence-silent)/(sure-silent), 0, 1))
+	return least + int(float64(limit-least)*clamp((r.Confidence-silent)/(sure-silent), 0))
 }

@@ -80,7 +80,7 @@ func newScorer(w *Weights, src source, q []terms.QueryTerm, df []int) *scorer {
 	s.n = math.Max(1, float64(s.stats.Messages))
 	s.cohesion = 1
 	if s.stats.Lift > 0 {
-		s.cohesion = clamp((math.Log(s.stats.Lift)-w.CohesionNone)/w.CohesionFull, 0, 1)
+		s.cohesion = clamp((math.Log(s.stats.Lift)-w.CohesionNone)/w.CohesionFull, 0)
 	}
 	s.roles = s.stats.MedianUserWords > 0 && s.stats.MedianAssistantWords > 2*s.stats.MedianUserWords
 	for i, qt := range q {
@@ -368,4 +368,5 @@ func (s *scorer) lexical(pool []*candidate) {
 	}
 }
 
-func clamp(x, lo, hi float64) float64 { return math.Max(lo, math.Min(hi, x)) }
+// clamp bounds x to lo..1.
+func clamp(x, lo float64) float64 { return math.Max(lo, math.Min(1, x)) }
