@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -241,6 +242,27 @@ func (g *Guard) needs(ctx context.Context, operation string) error {
 	return CheckHost(e.Info(), operation, g.host)
 }
 
+// copied copies messages, in one piece.
+func copied(messages []json.RawMessage) []json.RawMessage {
+	if messages == nil {
+		return nil
+	}
+	size := 0
+	for _, m := range messages {
+		size += len(m)
+	}
+	all := make([]byte, 0, size)
+	out := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		if m != nil {
+			from := len(all)
+			all = append(all, m...)
+			out[i] = all[from:len(all):len(all)]
+		}
+	}
+	return out
+}
+
 // Info implements ContextEngine: the info of whichever engine serves.
 func (g *Guard) Info() Info {
 	if e := g.served(context.Background()); e != nil {
@@ -268,7 +290,7 @@ func (g *Guard) Ingest(ctx context.Context, p IngestParams) (IngestResult, error
 func (g *Guard) IngestBatch(ctx context.Context, p IngestBatchParams) (IngestBatchResult, error) {
 	return guarded(ctx, g, "ingestBatch", func(e ContextEngine) (IngestBatchResult, error) {
 		p := p
-		p.Messages = slices.Clone(p.Messages)
+		p.Messages = copied(p.Messages)
 		return e.IngestBatch(ctx, p)
 	})
 }
@@ -277,7 +299,7 @@ func (g *Guard) IngestBatch(ctx context.Context, p IngestBatchParams) (IngestBat
 func (g *Guard) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurnResult, error) {
 	return guarded(ctx, g, "commitTurn", func(e ContextEngine) (CommitTurnResult, error) {
 		p := p
-		p.Messages = slices.Clone(p.Messages)
+		p.Messages = copied(p.Messages)
 		res, err := e.CommitTurn(ctx, p)
 		if err == nil && res.Status != Committed && res.Status != Duplicate {
 			err = fmt.Errorf("commitTurn returned the status %q", res.Status)
@@ -290,7 +312,7 @@ func (g *Guard) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurnR
 func (g *Guard) AfterTurn(ctx context.Context, p AfterTurnParams) error {
 	_, err := guarded(ctx, g, "afterTurn", func(e ContextEngine) (struct{}, error) {
 		p := p
-		p.Messages = slices.Clone(p.Messages)
+		p.Messages = copied(p.Messages)
 		return struct{}{}, e.AfterTurn(ctx, p)
 	})
 	return err
@@ -303,7 +325,7 @@ func (g *Guard) Assemble(ctx context.Context, p AssembleParams) (AssembleResult,
 	}
 	return guarded(ctx, g, "assemble", func(e ContextEngine) (AssembleResult, error) {
 		p := p
-		p.Messages = slices.Clone(p.Messages) // what an engine changes before it fails, the fallback does not get
+		p.Messages = copied(p.Messages) // what an engine changes before it fails, the fallback does not get
 		res, err := e.Assemble(ctx, p)
 		if err == nil && res.Messages == nil {
 			err = errors.New("assemble returned no messages")

@@ -43,6 +43,7 @@ func (s stub) do(op string) error {
 
 func (s stub) Assemble(_ context.Context, p AssembleParams) (AssembleResult, error) {
 	if s.meddles {
+		copy(p.Messages[0], "meddled")
 		p.Messages[0] = json.RawMessage(`"meddled"`)
 	}
 	return AssembleResult{Messages: append([]json.RawMessage{}, p.Messages...), SystemPromptAddition: s.id}, s.do("assemble")
