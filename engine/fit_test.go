@@ -50,10 +50,10 @@ func TestManyShortMessages(t *testing.T) {
 		messages []json.RawMessage
 		first    int // index that must be kept
 	}{
-		"tool rounds, running":    {long, 0},
-		"tool rounds, done":       {append(slices.Clip(long), assistant("done", day+90_000)), 0},
-		"a group":                 {group, 2999},
-		"reports without an asks": {reports, 0},
+		"tool rounds, running":     {long, 0},
+		"tool rounds, done":        {append(slices.Clip(long), assistant("done", day+90_000)), 0},
+		"a group":                  {group, 2999},
+		"reports nobody asked for": {reports, 0},
 	} {
 		p := AssembleParams{SessionKey: "agent:main:explicit:" + oneWord(name), SessionID: name, Messages: tc.messages, TokenBudget: 8000, Prompt: "thanks, and what is 2+2?"}
 		res, err := e.Assemble(t.Context(), p)
