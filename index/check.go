@@ -25,7 +25,8 @@ func (r *Report) differ(format string, args ...any) {
 
 // Check compares the rows with their columns, the lexical index and the vectors, after letting
 // the lexical index catch up. It reads everything; the error says that it could not finish,
-// differences are in the Report.
+// differences are in the Report. Where there are any, the next Open for writing makes all that is
+// derived from the rows again.
 func (s *Store) Check(ctx context.Context) (Report, error) {
 	if err := s.enter(); err != nil {
 		return Report{}, err
@@ -47,6 +48,11 @@ func (s *Store) Check(ctx context.Context) (Report, error) {
 	for _, part := range []func(context.Context, *Report) error{s.checkLog, s.checkRows, s.checkIdentities, s.checkWords, s.checkVectors} {
 		if err := part(ctx, &r); err != nil {
 			return r, fmt.Errorf("check: %w", err)
+		}
+	}
+	if !r.OK() && !s.opts.ReadOnly {
+		if _, err := s.durable.ExecContext(context.WithoutCancel(ctx), `INSERT OR REPLACE INTO state VALUES('store', 'derive', '1')`); err != nil {
+			return r, fmt.Errorf("check: note the differences: %w", err)
 		}
 	}
 	return r, nil

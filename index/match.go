@@ -73,7 +73,9 @@ type matching struct {
 	r       bleve.IndexReader // nil: everything is scanned
 	cur     cursor
 	changed map[int64]bool // rows that the index holds in an older form
-	docs    float64        // messages in index and scanned rows
+	docs    float64        // messages in index and scanned rows, each once
+	indexed float64        // messages in the index, in whatever form
+	most    int            // recallable messages when the question came: no term is in more
 	fresh   []int          // slots that were not in the index
 	buf     []terms.Posting
 }
@@ -83,6 +85,7 @@ type searchTerm struct {
 	hash  uint32
 	boost float64 // the caller's weight
 	df    int
+	held  int // messages of the index that hold it, in whatever form
 	idf   float64
 	worth float64 // boost·idf² over the norm of the question
 }
@@ -102,6 +105,7 @@ func (s *Store) matchWith(ctx context.Context, idx bleve.Index, q []WeightedTerm
 	s.mu.RLock()
 	m.admit = s.cols.admission(f)
 	end := len(s.cols.rows)
+	m.most = s.cols.talks()
 	if s.words != nil {
 		m.changed = s.words.follow.open()
 	}
@@ -120,6 +124,7 @@ func (s *Store) matchWith(ctx context.Context, idx bleve.Index, q []WeightedTerm
 		return out, err
 	}
 	for i := range m.terms {
+		m.terms[i].df = min(m.terms[i].df, m.most)
 		out.DF[i] = m.terms[i].df
 	}
 	m.choose()
@@ -148,14 +153,19 @@ func byScore(a, b Scored) int {
 }
 
 // count finds the document frequency of every term: in the index, and in the rows before end
-// that the index lacks.
+// that the index lacks. Rows that it holds in an older form are counted as they are now, so that the
+// numbers are the same however far the index has followed.
 func (m *matching) count(ctx context.Context, end int) error {
 	if m.r != nil {
 		n, err := m.r.DocCount()
 		if err != nil {
 			return err
 		}
-		m.docs = float64(n)
+		older, err := m.older()
+		if err != nil {
+			return err
+		}
+		m.indexed, m.docs = float64(n), float64(n)-float64(len(older))
 		for i := range m.terms {
 			t := &m.terms[i]
 			if !t.term.Keyed() {
@@ -165,10 +175,12 @@ func (m *matching) count(ctx context.Context, end int) error {
 			if err != nil {
 				return err
 			}
-			t.df = int(tr.Count())
-			if err := tr.Close(); err != nil {
+			t.held = int(tr.Count())
+			stale, err := among(tr, older)
+			if err := errors.Join(err, tr.Close()); err != nil {
 				return err
 			}
+			t.df = t.held - stale
 		}
 	}
 	c := m.s.cols
@@ -196,6 +208,38 @@ func (m *matching) count(ctx context.Context, end int) error {
 		m.fresh = append(m.fresh, m.countSlots(from, min(end, from+scanChunk))...)
 	}
 	return nil
+}
+
+// older lists the documents of the index that changed since, ascending.
+func (m *matching) older() ([]bleve.IndexInternalID, error) {
+	var out []bleve.IndexInternalID
+	for seq := range m.changed {
+		id, err := m.r.InternalID(string(docID(seq)))
+		if err != nil {
+			return nil, err
+		}
+		if id != nil {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, func(a, b bleve.IndexInternalID) int { return a.Compare(b) })
+	return out, nil
+}
+
+// among counts the documents of ids, which ascend, that hold the term of a reader.
+func among(tr bleve.TermFieldReader, ids []bleve.IndexInternalID) (n int, err error) {
+	var at *bleve.TermFieldDoc
+	for _, id := range ids {
+		if at == nil || at.ID.Compare(id) < 0 {
+			if at, err = tr.Advance(id, nil); err != nil || at == nil {
+				return n, err
+			}
+		}
+		if at.ID.Equals(id) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // countSlots adds rows to the document frequencies and returns those that hold any term.
@@ -277,7 +321,7 @@ func (m *matching) search(ctx context.Context, k int) ([]Scored, error) {
 		return nil, nil
 	}
 	q := m.query()
-	for n := k + spare; ; n *= 8 {
+	for n := k + spare + len(m.changed); ; n *= 8 {
 		hits, err := m.collect(ctx, q, n)
 		if err != nil {
 			return nil, err
@@ -299,7 +343,9 @@ func (m *matching) query() query.Query {
 	for _, i := range m.used {
 		t := query.NewTermQuery(m.terms[i].term.Key())
 		t.SetField(fieldTerms)
-		t.SetBoost(m.terms[i].boost)
+		// The index weighs a term by its own numbers, which lack the rows it has yet to take in.
+		own := m.terms[i].idf / (1 + math.Log(m.indexed/float64(m.terms[i].held+1)))
+		t.SetBoost(m.terms[i].boost * own * own)
 		asked = append(asked, t)
 	}
 	var q query.Query = query.NewDisjunctionQuery(asked)

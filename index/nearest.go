@@ -92,6 +92,7 @@ func (s *Store) loadLeg(ctx context.Context, sp *space, l leg) error {
 	}
 	defer rows.Close()
 	chunk := make([]stored, 0, loadChunk)
+	var damaged []int64
 	flush := func() {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
@@ -100,8 +101,8 @@ func (s *Store) loadLeg(ctx context.Context, sp *space, l leg) error {
 			if !ok || sp.touched[slot] {
 				continue
 			}
-			if err := l.put(slot, v.body); err != nil {
-				s.trouble("load vectors", fmt.Errorf("row %d: %w", v.seq, err))
+			if l.put(slot, v.body) != nil {
+				damaged = append(damaged, v.seq)
 			}
 		}
 		chunk = chunk[:0]
@@ -120,12 +121,61 @@ func (s *Store) loadLeg(ctx context.Context, sp *space, l leg) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
+	if len(damaged) > 0 {
+		_ = rows.Close() // what it still reads would be in the way of who writes
+		s.unset(ctx, sp, damaged)
+	}
 	s.mu.Lock()
 	if sp.leg == l {
 		sp.touched = nil
 	}
 	s.mu.Unlock()
 	return nil
+}
+
+// unset drops vectors that cannot be read: their messages are pending again.
+func (s *Store) unset(ctx context.Context, sp *space, seqs []int64) {
+	s.mu.RLock()
+	seqs = slices.DeleteFunc(seqs, func(seq int64) bool {
+		slot, ok := s.cols.slot(seq)
+		return !ok || sp.touched[slot] // made again meanwhile
+	})
+	s.mu.RUnlock()
+	if len(seqs) == 0 {
+		return
+	}
+	s.trouble("vectors unreadable, to be made again", fmt.Errorf("%d messages from row %d: %w", len(seqs), seqs[0], errBody))
+	keys := make([]int64, len(seqs))
+	for i, seq := range seqs {
+		keys[i] = vectorKey(sp.n, seq)
+	}
+	if !s.opts.ReadOnly {
+		for _, table := range []string{"vectors", "floats"} {
+			if _, err := s.bulk.ExecContext(ctx, `DELETE FROM `+table+` WHERE key IN (SELECT value FROM json_each(?))`, jsonInts(keys)); err != nil {
+				s.trouble("remove unreadable vectors", err)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seq := range seqs {
+		if slot, ok := s.cols.slot(seq); ok {
+			sp.has.drop(slot)
+			sp.low.Store(min(sp.low.Load(), int64(slot)))
+			if sp.leg != nil {
+				sp.leg.drop(slot)
+			}
+		}
+	}
+}
+
+// Loaded waits until Nearest searches every vector of the space in use, or ctx ends.
+func (s *Store) Loaded(ctx context.Context) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.loaded(ctx)
 }
 
 // loaded waits until the space in use is loaded.
@@ -170,7 +220,8 @@ func (s *Store) outgrow(ctx context.Context, sp *space) error {
 }
 
 // Nearest finds the messages nearest to v in the space in use: at most k, of those the filter
-// admits. Scores of the best 50 are exact cosines, those behind them within about 0.005.
+// admits. Scores of the best 50 are exact cosines, those behind them within about 0.005. Where the space
+// is still being loaded it waits for a moment, at most half of what ctx leaves; see Loaded.
 func (s *Store) Nearest(ctx context.Context, want Space, v []float32, f Filter, k int) (Neighbours, error) {
 	if err := s.enter(); err != nil {
 		return Neighbours{}, err
@@ -183,9 +234,27 @@ func (s *Store) Nearest(ctx context.Context, want Space, v []float32, f Filter, 
 	return out, nil
 }
 
+// loadWait is how long Nearest waits for a space that is still being loaded.
+const loadWait = 300 * time.Millisecond
+
+// almostLoaded waits for the space in use within loadWait; the error is that of ctx.
+func (s *Store) almostLoaded(ctx context.Context) error {
+	wait := loadWait
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	_ = s.loaded(within) // what is there by then is searched
+	return ctx.Err()
+}
+
 func (s *Store) nearest(ctx context.Context, want Space, v []float32, f Filter, k int) (Neighbours, error) {
 	q, err := unit(v, want.Dim)
 	if err != nil {
+		return Neighbours{}, err
+	}
+	if err := s.almostLoaded(ctx); err != nil {
 		return Neighbours{}, err
 	}
 	s.mu.RLock()
@@ -283,6 +352,7 @@ func (s *Store) cosines(ctx context.Context, space int64, q []float32, seqs []in
 		return nil, err
 	}
 	defer rows.Close()
+	var damaged []int64
 	for rows.Next() {
 		var key int64
 		var body []byte
@@ -291,13 +361,40 @@ func (s *Store) cosines(ctx context.Context, space int64, q []float32, seqs []in
 		}
 		cos, err := bestCosine(body, q)
 		if err != nil {
-			return nil, fmt.Errorf("row %d: %w", key&seqMask, err)
+			damaged = append(damaged, key&seqMask)
+			continue // as if it had none
 		}
 		for _, i := range places[key] {
 			out[i] = cos
 		}
 	}
+	if len(damaged) > 0 {
+		s.damagedFloats(space, damaged)
+	}
 	return out, rows.Err()
+}
+
+// damagedFloats has vectors made again whose exact form a question could not read.
+func (s *Store) damagedFloats(number int64, seqs []int64) {
+	s.tasks.Go(func() {
+		select {
+		case s.writing <- struct{}{}:
+			defer func() { <-s.writing }()
+		case <-s.ctx.Done():
+			return
+		}
+		s.mu.RLock()
+		var sp *space
+		for _, candidate := range s.spaces {
+			if candidate.n == number && candidate.ready {
+				sp = candidate
+			}
+		}
+		s.mu.RUnlock()
+		if sp != nil {
+			s.unset(s.ctx, sp, seqs)
+		}
+	})
 }
 
 // bestCosine compares q with every part of a body of floats; NaN without parts.

@@ -7,14 +7,32 @@ import (
 	"hark/index/terms"
 )
 
-// reanalyse computes the forward documents of all rows anew, in one transaction: after an
-// update of the analysis, and for rows that have none. It runs before the columns are loaded.
+// cleanings remove what is kept of rows that are gone, and give the lexical index a new owner, so that
+// the one there is set aside and built again.
+var cleanings = []string{
+	`DELETE FROM docs`,
+	`DELETE FROM identities WHERE seq <> 0 AND seq NOT IN (SELECT seq FROM messages)`,
+	`DELETE FROM vectors WHERE key & 1099511627775 NOT IN (SELECT seq FROM messages)`,
+	`DELETE FROM floats WHERE key & 1099511627775 NOT IN (SELECT seq FROM messages)`,
+	`DELETE FROM failures WHERE seq NOT IN (SELECT seq FROM messages)`,
+	`DELETE FROM state WHERE bucket='store' AND key='derive'`,
+	`INSERT OR REPLACE INTO state VALUES('store', 'words', randomblob(8))`,
+}
+
+// reanalyse computes all that is derived from the rows anew, in one transaction: after an
+// update of the analysis, for rows that have none, and where it does not fit the rows. It runs before
+// the columns are loaded.
 func (s *Store) reanalyse(ctx context.Context) error {
 	tx, err := s.durable.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
+	for _, stmt := range cleanings {
+		if _, err := tx.ExecContext(ctx, stmt); err != nil {
+			return err
+		}
+	}
 	if err := s.reanalyseRows(ctx, tx); err != nil {
 		return err
 	}
@@ -44,6 +62,11 @@ func (s *Store) reanalyseRows(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	defer put.Close()
+	known, err := tx.PrepareContext(ctx, `INSERT OR IGNORE INTO identities(hash, seq) VALUES(?, ?)`)
+	if err != nil {
+		return err
+	}
+	defer known.Close()
 	for rows.Next() {
 		m, err := scanMessage(rows)
 		if err != nil {
@@ -52,6 +75,11 @@ func (s *Store) reanalyseRows(ctx context.Context, tx *sql.Tx) error {
 		r, doc, _, err := a.analyse(ctx, &m)
 		if err != nil {
 			return err
+		}
+		for _, key := range m.Keys {
+			if _, err := known.ExecContext(ctx, hashKey(key), m.Seq); err != nil {
+				return err
+			}
 		}
 		if _, err := put.ExecContext(ctx, m.Seq, encodeDoc(r, doc)); err != nil {
 			return err

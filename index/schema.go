@@ -113,6 +113,24 @@ func migrate(ctx context.Context, db *sql.DB, dir string) error {
 	return tx.Commit()
 }
 
+// watches make the log itself forget what was derived from a text when anybody changes the text, also
+// with another program: Open finds the rows without, and makes all of it again.
+var watches = []string{`CREATE TRIGGER IF NOT EXISTS text_changed AFTER UPDATE OF session, scope, kind, role, sender, time_ms, text, caption ON messages BEGIN
+	DELETE FROM docs WHERE seq=old.seq;
+	DELETE FROM vectors WHERE key IN (SELECT n<<40|old.seq FROM spaces);
+	DELETE FROM floats WHERE key IN (SELECT n<<40|old.seq FROM spaces);
+END`}
+
+// watch installs the watches, which stores of older programs lack.
+func watch(ctx context.Context, db *sql.DB) error {
+	for _, stmt := range watches {
+		if _, err := db.ExecContext(ctx, stmt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func schemaOf(ctx context.Context, db *sql.DB) (v int, err error) {
 	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
 	return v, err

@@ -14,6 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"hark/index/terms"
 )
 
@@ -60,9 +63,24 @@ func Open(ctx context.Context, dir string, opts *Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), s.release())
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, remedied(err)), s.release())
 	}
 	return s, nil
+}
+
+// remedied adds what to do to errors of SQLite about its file.
+func remedied(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("log.sqlite, which holds the messages, is damaged: restore it from a backup, or move the folder away and import again: %w", err)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		return fmt.Errorf("the folder cannot be written: make it writable, or copy it to where it is: %w", err)
+	}
+	return err
 }
 
 func prepare(dir string, opts *Options) (*Store, error) {
@@ -113,6 +131,8 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	} else if have > schemaVersion {
 		return newer(s.dir, have)
+	} else if have == 0 && s.hasWords() {
+		return errNoRows
 	} else if have < schemaVersion {
 		return fmt.Errorf("schema version %d: open it for writing once, so that it can be brought to %d", have, schemaVersion)
 	}
@@ -166,6 +186,11 @@ func (s *Store) openWriters(ctx context.Context) (err error) {
 		if have > schemaVersion {
 			return newer(s.dir, have)
 		}
+		if have == 0 && s.hasWords() {
+			return errNoRows
+		}
+	} else if errors.Is(err, fs.ErrNotExist) && s.hasWords() {
+		return errNoRows
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -179,8 +204,20 @@ func (s *Store) openWriters(ctx context.Context) (err error) {
 	if err := migrate(ctx, s.durable, s.dir); err != nil {
 		return err
 	}
+	if err := watch(ctx, s.durable); err != nil {
+		return err
+	}
 	s.bulk, err = openDB(s.dir, "NORMAL", false, 1)
 	return err
+}
+
+// errNoRows: the rows are the truth, and an index without them is a store that lost its messages.
+var errNoRows = errors.New("log.sqlite, which holds the messages, is empty or missing beside a filled index: restore it from a backup, or move the folder away to start anew")
+
+// hasWords says whether the store has a lexical index, which nothing but rows brings about.
+func (s *Store) hasWords() bool {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "words"))
+	return err == nil && len(entries) > 0
 }
 
 // analysisVersion is the version of the forward documents and lexical terms. A store analysed
@@ -194,7 +231,11 @@ func (s *Store) load(ctx context.Context) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if !s.opts.ReadOnly && string(done) != analysisVersion {
+	var due bool
+	if err := s.reads.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM state WHERE bucket='store' AND key='derive')`).Scan(&due); err != nil {
+		return err
+	}
+	if !s.opts.ReadOnly && (string(done) != analysisVersion || due) {
 		if err := s.reanalyse(ctx); err != nil {
 			return fmt.Errorf("analyse again: %w", err)
 		}

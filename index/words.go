@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -142,7 +143,12 @@ func (s *Store) openWords(ctx context.Context) error {
 	if err := s.reads.QueryRowContext(ctx, `SELECT value FROM state WHERE bucket='store' AND key='id'`).Scan(&id); err != nil {
 		return fmt.Errorf("store id: %w", err)
 	}
-	w.owner = []byte(hex.EncodeToString(id) + " analysis " + analysisVersion)
+	var made []byte // changes whenever all that is derived was made again
+	err := s.reads.QueryRowContext(ctx, `SELECT value FROM state WHERE bucket='store' AND key='words'`).Scan(&made)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("owner of the lexical index: %w", err)
+	}
+	w.owner = []byte(hex.EncodeToString(id) + " analysis " + analysisVersion + " " + hex.EncodeToString(made))
 	if err := w.follow.load(ctx, s); err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ const maxFile = 2 << 30
 // is listed whatever it is called; a directory is walked for *.jsonl and *.jsonl.gz and for the
 // transcripts the host archives when a session is reset (*.jsonl.reset.*). What the user deleted
 // (*.jsonl.deleted.*), backups, and the host's *.trajectory.jsonl, which repeat other files, are
-// left out. Links to directories are not followed.
+// left out. Links to directories are not followed. Pipes, sockets and devices are listed; Read skips
+// them and says so.
 //
 // The error is of the file system and names the path.
 func Find(paths []string) ([]string, error) {
@@ -42,7 +43,7 @@ func Find(paths []string) ([]string, error) {
 			if e.IsDir() || !isHistory(e.Name()) {
 				return nil
 			}
-			if e.Type()&fs.ModeSymlink == 0 || leadsToFile(path) {
+			if e.Type()&fs.ModeSymlink == 0 || !leadsToDir(path) {
 				out = append(out, path)
 			}
 			return nil
@@ -55,10 +56,29 @@ func Find(paths []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// leadsToFile says whether a link can be read as a file.
-func leadsToFile(link string) bool {
+// leadsToDir says whether a link leads to a directory, or nowhere.
+func leadsToDir(link string) bool {
 	info, err := os.Stat(link)
-	return err == nil && info.Mode().IsRegular()
+	return err != nil || info.IsDir()
+}
+
+// notAFile says what a path is that is neither a file nor a directory: reading a pipe or a device
+// may never end. What the shell itself hands over, as in import <(zcat x), is read.
+func notAFile(path string) (kind string) {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() || info.Mode().IsRegular() {
+		return ""
+	}
+	if strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") || path == "/dev/stdin" {
+		return ""
+	}
+	switch mode := info.Mode(); {
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }
 
 // isHistory says whether a file found in a directory is read.
@@ -76,6 +96,9 @@ func isHistory(name string) bool {
 //
 // The error is a *RejectedError, a *FormatError, or of the file system.
 func Read(path string, opts Options) (*File, error) {
+	if kind := notAFile(path); kind != "" {
+		return &File{Path: path, Format: Chat, Notes: []string{"this is " + kind + " and no file; skipped"}}, nil
+	}
 	data, err := load(path)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func explain(err error) string {
 			return "the line has an unexpected shape: found a JSON " + typ.Value
 		}
 		return fmt.Sprintf("the field %q cannot be a JSON %s", field, strings.TrimSpace(typ.Value))
-	case errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end"):
+	case isCutOff(err):
 		return "the JSON ends in the middle: the line is cut off"
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())
@@ -68,11 +68,18 @@ func explain(err error) string {
 	return "not valid JSON"
 }
 
+// isCutOff reports JSON that ends before it is complete.
+func isCutOff(err error) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end")
+}
+
 // detect tells the format by the first line that is of one.
 func detect(path string, data []byte) (Format, error) {
 	const tried = 50 // lines: a damaged head must not hide what the file is
 	n := 0
-	for _, line := range lines(data) {
+	var cutOff *BadLine
+	for at, line := range lines(data) {
 		if n++; n > tried {
 			break
 		}
@@ -85,7 +92,10 @@ func detect(path string, data []byte) (Format, error) {
 			Session   json.RawMessage `json:"session"`
 			ToolCalls json.RawMessage `json:"toolCalls"`
 		}
-		if json.Unmarshal(line, &keys) != nil {
+		if err := json.Unmarshal(line, &keys); err != nil {
+			if cutOff == nil && line[0] == '{' && bytes.Contains(line, []byte(`"`)) && isCutOff(err) {
+				cutOff = &BadLine{path, at, explain(err)}
+			}
 			continue
 		}
 		switch {
@@ -99,6 +109,9 @@ func detect(path string, data []byte) (Format, error) {
 	}
 	if n == 0 {
 		return Chat, nil // an empty file is an empty file in any format
+	}
+	if cutOff != nil && n == 1 {
+		return "", &RejectedError{path, []BadLine{*cutOff}}
 	}
 	reason := `this is neither an OpenClaw transcript (lines like {"type":"message",…}) nor a chat history (lines like {"session","role","content",…})`
 	if first := bytes.TrimSpace(data); first[0] == '[' {
