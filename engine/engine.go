@@ -197,14 +197,17 @@ func info() Info {
 func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapResult, error) {
 	key := sessionKey(p.SessionKey, p.SessionTarget)
 	key = e.lineage(ctx, key, p.SessionID)
-	if e.scopes.of(key, p.SessionID, false).Stored == automaticScope {
+	sc := e.scopes.of(key, p.SessionID, false)
+	if sc.Stored == automaticScope {
 		return BootstrapResult{Bootstrapped: true, Reason: "a run of the host's own: nothing is learned from it"}, nil
 	}
 	if len(p.History) == 0 {
 		return BootstrapResult{Bootstrapped: true, Reason: "no history supplied; what was committed is stored"}, nil
 	}
-	d := delivery{key: key, sessionID: p.SessionID, partial: p.History[0].Seq > 1, page: true, ends: p.Complete}
-	for _, h := range p.History {
+	known := e.storedEntries(ctx, sc.Session, p.SessionID, p.History)
+	from := max(0, known-1) // the last one tells where the new ones follow
+	d := delivery{key: key, sessionID: p.SessionID, partial: p.History[0].Seq > 1 || from > 0, page: true, ends: p.Complete}
+	for _, h := range p.History[from:] {
 		d.items = append(d.items, item{
 			raw:     h.Message,
 			created: parseTime(quoted(h.CreatedAt)),
@@ -215,10 +218,15 @@ func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapRes
 	if err != nil {
 		return BootstrapResult{}, fmt.Errorf("bootstrap %d messages: %w", len(p.History), err)
 	}
+	if known < len(p.History) {
+		if err := e.noteEntries(ctx, sc.Session, p.SessionID, p.History); err != nil {
+			e.log.Warn("stored pages not noted", "error", err)
+		}
+	}
 	return BootstrapResult{
 		Bootstrapped: true, ImportedMessages: done.New,
 		Reason: fmt.Sprintf("%d messages supplied, %d new, %d stored already, %d unreadable",
-			len(p.History), done.New, done.Duplicate, done.skipped),
+			len(p.History), done.New, done.Duplicate+from, done.skipped),
 	}, nil
 }
 
