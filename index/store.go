@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -27,6 +28,7 @@ type Store struct {
 	log      *slog.Logger
 	opts     Options
 	lock     *os.File // nil when read-only
+	copied   string   // folder with a copy of the log, "" where it is read in place
 	analyzer *terms.Analyzer
 
 	durable *sql.DB // one connection, synchronous=FULL: rows
@@ -127,6 +129,11 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if s.reads, err = openDB(s.dir, "", true, 4); err != nil {
 		return err
 	}
+	if s.opts.ReadOnly {
+		if err := s.readable(ctx); err != nil {
+			return err
+		}
+	}
 	if have, err := schemaOf(ctx, s.reads); err != nil {
 		return err
 	} else if have > schemaVersion {
@@ -169,6 +176,64 @@ func private(path string) error {
 		err = f.Chmod(0o600)
 	}
 	return errors.Join(err, f.Close())
+}
+
+// readable makes the log readable where nothing can be written beside it, as SQLite's shared memory has
+// to be: without a journal as it lies there, with one from a copy.
+func (s *Store) readable(ctx context.Context) error {
+	_, err := schemaOf(ctx, s.reads)
+	var e *sqlite.Error
+	if err == nil || !errors.As(err, &e) {
+		return err
+	}
+	if code := e.Code() & 0xff; code != sqlite3.SQLITE_CANTOPEN && code != sqlite3.SQLITE_READONLY {
+		return err
+	}
+	s.reads.Close()
+	dir := s.dir
+	if info, err := os.Stat(filepath.Join(s.dir, "log.sqlite-wal")); err == nil && info.Size() > 0 {
+		if s.copied, err = copyLog(s.dir); err != nil {
+			return fmt.Errorf("copy the log, because its folder cannot be written (TMPDIR says where to): %w", err)
+		}
+		if s.reads, err = openDB(s.copied, "", true, 4); err != nil {
+			return err
+		}
+		_, err = schemaOf(ctx, s.reads)
+		return err
+	}
+	s.reads, err = sql.Open("sqlite", dsn(dir, "", true)+"&immutable=1")
+	if err != nil {
+		return err
+	}
+	_, err = schemaOf(ctx, s.reads)
+	return err
+}
+
+// copyLog copies the log with its journal into a folder of its own.
+func copyLog(dir string) (to string, err error) {
+	if to, err = os.MkdirTemp("", "hark-log-"); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"log.sqlite", "log.sqlite-wal"} {
+		if err := copyFile(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
+			return "", errors.Join(err, os.RemoveAll(to))
+		}
+	}
+	return to, nil
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 func (s *Store) openWriters(ctx context.Context) (err error) {
@@ -367,6 +432,9 @@ func (s *Store) release() error {
 		if db != nil {
 			errs = append(errs, db.Close())
 		}
+	}
+	if s.copied != "" {
+		errs = append(errs, os.RemoveAll(s.copied))
 	}
 	unlockDir(s.lock)
 	return errors.Join(errs...)
