@@ -254,7 +254,7 @@ func (s scopes) stored(a Address, key string, owner bool) string {
 func (s scopes) peerScope(a Address) string {
 	id := a.Channel + ":" + a.Peer
 	name, linked := s.person[id]
-	if !linked {
+	if !linked && !strings.Contains(a.Peer, ":") { // a peer "telegram:1" of another channel is not telegram's 1
 		name, linked = s.person[a.Peer]
 	}
 	switch {

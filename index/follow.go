@@ -498,35 +498,23 @@ func (f *followState) applied(to cursor, written chan struct{}) {
 	f.tick()
 }
 
-// finish does what is left when everything was applied: erasing forgotten words from the
-// files, by merging all segments into one.
+// finish does what is left when everything was applied: erasing forgotten words from the files,
+// by making them anew.
 func (w *words) finish(ctx context.Context) (more bool, err error) {
 	f := &w.follow
 	f.mu.Lock()
-	erase, at := f.erase, f.done
+	erase := f.erase
 	f.mu.Unlock()
 	if !erase {
 		return false, nil
 	}
-	if err := w.erase(ctx); err != nil {
-		if errors.Is(err, errDamaged) {
-			w.reset(err)
-			return true, nil
-		}
-		if ctx.Err() == nil {
-			w.s.trouble("erase forgotten words", err)
-		}
+	if err := w.erase(); err != nil {
+		w.s.trouble("erase forgotten words", err)
 		return false, err
 	}
 	f.mu.Lock()
-	again := f.done != at || len(f.changes) > 0 || f.lag() > 0
-	if !again {
-		f.erase = false
-		f.tick()
-	}
+	f.erase = false
+	f.tick()
 	f.mu.Unlock()
-	if again {
-		return true, nil
-	}
-	return false, w.s.eraseDone(ctx)
+	return true, w.s.eraseDone(ctx)
 }

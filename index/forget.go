@@ -10,15 +10,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/blevesearch/bleve/v2/index/scorch/mergeplan"
 )
 
 // Forget removes rows with all that was derived from them and returns how many. Their
 // identity keys stay, as hashes, so that storing the same messages again does not bring them
-// back. Deleted content is overwritten in the log at once; in the files of the lexical index
-// by a merge in the background (Status says "erasing", Settle waits for it), which the next
-// Open resumes.
+// back. Deleted content is overwritten in the log at once; the files of the lexical index are
+// made anew in the background (Status says "erasing", Settle waits for it), which the next Open
+// resumes.
 func (s *Store) Forget(ctx context.Context, sel Selection) (int, error) {
 	if err := s.enter(); err != nil {
 		return 0, err
@@ -306,19 +304,23 @@ func (w *words) eraseSoon() {
 	w.follow.erase = true
 }
 
-// erase merges all segments into one without the removed documents.
-func (w *words) erase(ctx context.Context) error {
-	return guarded(func() error {
-		w.mu.RLock()
-		defer w.mu.RUnlock()
-		merger, ok := w.idx.(interface {
-			ForceMerge(context.Context, *mergeplan.MergePlanOptions) error
-		})
-		if !ok {
-			return nil
+// erase removes the files of the index, those that were set aside too, and starts an empty one,
+// which then takes in all rows again; they are matched by scanning meanwhile. Merging segments
+// is not enough: a single one is never merged with itself, and a merge keeps words of the
+// documents that were removed just before it.
+func (w *words) erase() error {
+	w.detach()
+	old, err := filepath.Glob(w.path + ".broken-*")
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(old, w.path) {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove %s: %w", dir, err)
 		}
-		return merger.ForceMerge(ctx, nil)
-	})
+	}
+	w.open()
+	return nil
 }
 
 // eraseDone notes that nothing is left to erase, unless more was forgotten meanwhile.

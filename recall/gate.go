@@ -28,25 +28,26 @@ func (s *scorer) confidence(pool []*candidate, q Question) float64 {
 	if e.asks {
 		z += 1.688
 	}
-	return clamp(e.special/specific, vague) / (1 + math.Exp(-z))
+	return clamp(e.uncommon/distinct, vague) / (1 + math.Exp(-z))
 }
 
-// A match of which less than specific nats are owed to uncommon words, "what day is it today?",
-// counts for as little as vague. Below .7 are 2 to 10 of 100 questions that the four public sets
-// answer, and more than half of the ordinary turns.
+// A match by common words only, "what day is it today?", counts for as little as vague; it
+// takes distinct of an uncommon word to count in full. Without any are 2 to 10 of 100 questions
+// that the four public sets answer, and more than half of the ordinary turns.
 const (
-	specific = 0.7
+	distinct = 0.3
 	vague    = 0.35
 )
 
 // evidence describes how well the best candidates answer.
 type evidence struct {
-	known   float64 // log(1 + words of the question in the first candidate)
-	unknown float64 // share of the question's terms that the store does not know
-	margin  float64 // how far the first stands above the next nine, relative to itself
-	bound   float64 // the first candidate's own words against the most they could score
-	special float64 // idf mass, in nats, of the uncommon words that the first candidate holds
-	asks    bool    // the text asks for something to be told
+	known    float64 // log(1 + words of the question in the first candidate)
+	unknown  float64 // share of the question's terms that the store does not know
+	margin   float64 // how far the first stands above the next nine, relative to itself
+	bound    float64 // the first candidate's own words against the most they could score
+	special  float64 // idf mass, in nats, of the uncommon words that the first candidate holds
+	uncommon float64 // uncommon words that the first candidate holds, each 0..1
+	asks     bool    // the text asks for something to be told
 }
 
 func (s *scorer) evidence(pool []*candidate, q Question) evidence {
@@ -66,7 +67,9 @@ func (s *scorer) evidence(pool []*candidate, q Question) evidence {
 				known++
 			}
 			if !t.Instruction {
-				e.special += s.idf(t.df) * special(t.Surface)
+				rare := special(t.Surface)
+				e.uncommon += rare
+				e.special += s.idf(t.df) * rare
 			}
 		}
 	}

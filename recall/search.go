@@ -275,7 +275,19 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *
 		if x.Class == terms.Gram {
 			continue
 		}
-		t.Terms = append(t.Terms, TermTrace{Term: x.Key(), DF: int(x.df), Weight: round(x.weight), Used: i < len(l.words.Used) && l.words.Used[i]})
+		// A trace tells only of what the question may see: the frequency in the whole store
+		// would tell a group that its owner spoke of something.
+		seen := 0
+		for _, c := range pool {
+			if c.tf.all[i] > 0 {
+				seen++
+			}
+		}
+		tt := TermTrace{Term: x.Key(), Candidates: seen}
+		if seen > 0 {
+			tt.Weight, tt.Used = round(x.weight), i < len(l.words.Used) && l.words.Used[i]
+		}
+		t.Terms = append(t.Terms, tt)
 	}
 	return pool, sc
 }

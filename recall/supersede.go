@@ -77,7 +77,7 @@ func massOf(ms []terms.Match, mass map[uint32]float64) float64 {
 	return sum
 }
 
-func distinct(ms []terms.Match) int {
+func distinctTerms(ms []terms.Match) int {
 	seen := map[uint32]bool{}
 	for _, m := range ms {
 		seen[m.Hash] = true
@@ -115,7 +115,7 @@ func sentencesOfChange(st *statement, mass map[uint32]float64) []sentence {
 		}
 		if m := massOf(in, mass); m > 0 {
 			if values, cue := readChange(st.text[start:end]); cue && len(values) > 0 {
-				out = append(out, sentence{m, distinct(in), len(strings.Fields(st.text[start:end])), values})
+				out = append(out, sentence{m, distinctTerms(in), len(strings.Fields(st.text[start:end])), values})
 			}
 		}
 		start = end

@@ -17,10 +17,10 @@ type Trace struct {
 
 // TermTrace is one term of the question.
 type TermTrace struct {
-	Term   string  `json:"term"` // as indexed: class letter and text
-	DF     int     `json:"df"`
-	Weight float64 `json:"weight"`
-	Used   bool    `json:"used"` // took part in choosing candidates
+	Term       string  `json:"term"`       // as indexed: class letter and text
+	Candidates int     `json:"candidates"` // that hold it
+	Weight     float64 `json:"weight"`     // 0 where no candidate does
+	Used       bool    `json:"used"`       // took part in choosing candidates
 }
 
 // LegTrace is what one leg did.
