@@ -148,7 +148,10 @@ func (s *Store) openWords(ctx context.Context) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("owner of the lexical index: %w", err)
 	}
-	w.owner = []byte(hex.EncodeToString(id) + " analysis " + analysisVersion + " " + hex.EncodeToString(made))
+	w.owner = []byte(hex.EncodeToString(id) + " analysis " + analysisVersion)
+	if len(made) > 0 {
+		w.owner = append(w.owner, " "+hex.EncodeToString(made)...)
+	}
 	if err := w.follow.load(ctx, s); err != nil {
 		return err
 	}
