@@ -33,7 +33,7 @@ func (s *Store) Check(ctx context.Context) (Report, error) {
 	}
 	defer s.leave()
 	if s.words != nil {
-		if err := s.words.until(ctx, func(f *followState) bool { return f.down || f.lag() == 0 && len(f.changes) == 0 }); err != nil {
+		if err := s.words.until(ctx, func(f *followState) bool { return f.down || f.settled() }); err != nil {
 			return Report{}, err
 		}
 	}
