@@ -111,6 +111,16 @@ func (s *Store) Used(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer s.leave()
+	if s.words != nil { // files that are being made anew are not yet as large as they will be
+		if err := s.words.until(ctx, func(f *followState) bool { return f.down || f.settled() }); err != nil {
+			return 0, err
+		}
+		select {
+		case <-s.words.follow.onDisk():
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
 	var pages, free, size int64
 	for stmt, to := range map[string]*int64{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &free, "PRAGMA page_size": &size} {
 		if err := s.reads.QueryRowContext(ctx, stmt).Scan(to); err != nil {
