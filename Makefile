@@ -39,9 +39,9 @@ lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
 	$(LINT) run ./...
 
-unit: ## the tests, with the race detector, and the long model check without it
+unit: ## the tests, with the race detector, and the long ones without it
 	$(GO) test -race -timeout 10m ./...
-	$(GO) test -run '^TestModel$$' ./engine
+	$(GO) test -run '^(TestModel|TestBounds)$$' ./engine ./eval/cache
 
 fuzz: ## every fuzz target for FUZZTIME (default 20s)
 	@for pkg in $$($(GO) list ./...); do \

@@ -29,6 +29,9 @@ func short(t *testing.T, name string, turns int) *Session {
 func TestBounds(t *testing.T) {
 	for name, turns := range map[string]int{"mixed": 50, "steady": 130, "nothing recalled": 40} {
 		t.Run(name, func(t *testing.T) {
+			if raceDetector && name != "nothing recalled" {
+				t.Skip("long sessions are run without the race detector: make unit does both")
+			}
 			c, err := Lab{Dir: t.TempDir()}.Compare(t.Context(), short(t, name, turns), Prices{1, 0.1})
 			if err != nil {
 				t.Fatal(err)
