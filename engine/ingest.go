@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -132,7 +133,7 @@ func (e *Engine) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurn
 	done, err := e.save(ctx, delivery{
 		key: key, sessionID: sessionID, heartbeat: p.IsHeartbeat, partial: true,
 		items:   turnItems(p, sessionID),
-		receipt: &index.Receipt{Key: "turn:" + p.AdvancementKey, Digest: digest(p.Messages)},
+		receipt: &index.Receipt{Key: "turn:" + p.AdvancementKey, Digest: digest(strings.ToLower(cmp.Or(p.SessionKey, p.Admission.SessionKey, sessionID)), p.Messages)},
 	})
 	switch {
 	case errors.Is(err, index.ErrConflict):
@@ -182,9 +183,11 @@ func turnItems(p CommitTurnParams, sessionID string) []item {
 	return out
 }
 
-// digest identifies a turn's messages by their meaning as JSON: key order and white space do not count.
-func digest(messages []json.RawMessage) [32]byte {
+// digest identifies a turn by its session and by its messages' meaning as JSON: key order and white
+// space do not count.
+func digest(session string, messages []json.RawMessage) [32]byte {
 	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", session)
 	for _, raw := range messages {
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.UseNumber()

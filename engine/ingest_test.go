@@ -414,3 +414,12 @@ func TestOwnBlockIsNotLearned(t *testing.T) {
 		t.Errorf("%+v", ms)
 	}
 }
+
+// HOST-04: a key belongs to one turn of one session.
+func TestKeyOfAnotherSession(t *testing.T) {
+	e := open(t, nil, nil)
+	commit(t, e, turn(mainKey, "k1", user("the ladder is in the shed", day)))
+	if _, err := e.CommitTurn(t.Context(), turn("agent:main:explicit:other", "k1", user("the ladder is in the shed", day))); !errors.Is(err, index.ErrConflict) {
+		t.Errorf("the key in another session: %v", err)
+	}
+}

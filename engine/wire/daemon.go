@@ -54,6 +54,9 @@ func Serve(ctx context.Context, opts Options) error {
 	if err := os.MkdirAll(opts.State, 0o700); err != nil {
 		return fmt.Errorf("create the state directory: %w", err)
 	}
+	if err := keepPrivate(opts.State); err != nil {
+		opts.Log.Warn("other users may reach the state directory", "dir", opts.State, "error", err)
+	}
 	lock, err := takeLock(ctx, opts)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"hark/engine"
@@ -126,6 +127,9 @@ func commitTurn(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	p.RuntimeContext = nil
+	if strings.TrimSpace(p.AdvancementKey) == "" {
+		return nil, &Error{Code: CodeBadRequest, Message: "the advancement key is missing"}
+	}
 	return c.agent.Engine.CommitTurn(ctx, p)
 }
 

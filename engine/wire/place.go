@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 )
@@ -82,7 +83,7 @@ func socketPath(state string, env func(string) string) (string, error) {
 		return path, nil
 	}
 	base := env("XDG_RUNTIME_DIR")
-	if base == "" {
+	if !filepath.IsAbs(base) { // a relative one would mean another place to every process
 		base = os.TempDir()
 	}
 	sum := sha256.Sum256([]byte(abs))
@@ -113,6 +114,31 @@ func privateDir(dir string) error {
 		return os.Chmod(dir, 0o700)
 	}
 	return nil
+}
+
+// keepPrivate closes a state directory to other users, where it holds nothing but Hark's own; a
+// folder that serves other purposes too is left as it is, with an error that says so.
+func keepPrivate(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	open := fmt.Errorf("its mode is %v: run chmod 700 %s, or choose a folder of Hark's own", info.Mode().Perm(), dir)
+	if !ownedByUs(info) {
+		return open
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case "agents", "host", "logs", recordFile, lockFile, socketFile:
+		default:
+			return open
+		}
+	}
+	return os.Chmod(dir, 0o700)
 }
 
 // newToken makes the secret of a TCP daemon.

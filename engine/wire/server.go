@@ -55,6 +55,9 @@ type Server struct {
 
 	ctx  context.Context // of all work
 	stop context.CancelFunc
+	// ending is done when no more calls are let in: bodies that have not arrived are given up.
+	ending context.Context
+	end    context.CancelFunc
 
 	mu       sync.Mutex
 	draining bool
@@ -77,6 +80,7 @@ func NewServer(opts ServerOptions) *Server {
 		histories: newHistories(maxHistoryBytes), slots: make(chan struct{}, MaxConcurrent),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.ending, s.end = context.WithCancel(context.Background())
 	s.agents = newAgents(s.ctx, opts.Open, s.log)
 	s.routes()
 	return s
@@ -172,6 +176,7 @@ func (s *Server) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
+	s.end()
 }
 
 func (s *Server) hello(w http.ResponseWriter, _ *http.Request) {
@@ -227,13 +232,25 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent, method strin
 	if err := s.acquire(); err != nil {
 		return nil, err
 	}
-	body, err := readBody(w, r)
-	if err != nil {
-		s.release()
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
+	// A body that does not arrive holds its slot no longer than the call may take, and does not
+	// hold up the end of the daemon.
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(min(limit, bodyTimeout))) // not every writer has deadlines; those of connections do
+	interrupted := context.AfterFunc(s.ending, func() { _ = conn.SetReadDeadline(time.Now()) })
+	body, err := readBody(w, r)
+	if !interrupted() && err != nil {
+		err = errShuttingDown
+	}
+	if err != nil {
+		s.release()
+		if ctx.Err() != nil && s.ending.Err() == nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	_ = conn.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(s.ctx, cancel)()
 
 	type outcome struct {
@@ -309,8 +326,6 @@ func named(r *http.Request) string {
 
 // readBody reads a whole body within its limits.
 func readBody(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
-	// Not every writer has deadlines; the ones of a connection do.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}
@@ -326,7 +341,6 @@ func readBody(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	case err != nil:
 		return nil, &Error{Code: CodeBadRequest, Message: "the body did not arrive: " + err.Error()}
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if len(bytes.TrimSpace(buf.Bytes())) == 0 {
 		return json.RawMessage("{}"), nil
 	}

@@ -137,10 +137,12 @@ export function createEngine<Compact>(shared: Shared<Compact>, ctx: host.Factory
   }
 
   async function assemble(p: host.AssembleParams): Promise<host.AssembleResult> {
-    const memory = memoryPrompt(functions, p, log);
-    const place = `${agentOf(p, ctx)}\n${keyOf(p) ?? p.sessionId}`;
-    if (isInternal(p)) return passThrough(p, memory);
+    let memory: string | undefined;
+    let place = "";
     try {
+      memory = memoryPrompt(functions, p, log);
+      place = `${agentOf(p, ctx)}\n${keyOf(p) ?? p.sessionId}`;
+      if (isInternal(p)) return passThrough(p, memory);
       const answer = await ask(p, memory, place);
       const messages = rebuild(p.messages, answer);
       ledger.served(agentOf(p, ctx));
@@ -155,7 +157,7 @@ export function createEngine<Compact>(shared: Shared<Compact>, ctx: host.Factory
       };
     } catch (error) {
       degraded("the turn goes on without recall", error);
-      if (!turn.signal.aborted) ledger.failed(agentOf(p, ctx), messageOf(error));
+      if (!turn.signal.aborted && place !== "") ledger.failed(agentOf(p, ctx), messageOf(error));
       // The addition of the session's last turn holds the same memory text; repeating it keeps the
       // model's prompt cache valid over a turn without Hark.
       const last = shared.additions.get(place);
@@ -265,7 +267,7 @@ export function createEngine<Compact>(shared: Shared<Compact>, ctx: host.Factory
 }
 
 function passThrough(p: host.AssembleParams, addition: string | undefined): host.AssembleResult {
-  const messages = [...p.messages];
+  const messages = Array.isArray(p?.messages) ? [...p.messages] : [];
   return { messages, estimatedTokens: estimateTokens(messages), ...(addition ? { systemPromptAddition: addition } : {}) };
 }
 

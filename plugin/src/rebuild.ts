@@ -58,11 +58,20 @@ export function estimateTokens(messages: readonly AgentMessage[]): number {
     if (p.type === "image") images++;
     if (typeof p.text === "string") chars += p.text.length;
     if (typeof p.thinking === "string") chars += p.thinking.length;
-    if (p.type === "toolCall") chars += String(p.name ?? "").length + (JSON.stringify(p.arguments ?? {}) ?? "").length;
+    if (p.type === "toolCall") chars += String(p.name ?? "").length + sizeOf(p.arguments ?? {});
   };
   for (const m of messages) {
-    const content = m.content ?? m.summary ?? m.output;
+    const content = m?.content ?? m?.summary ?? m?.output;
     for (const part of Array.isArray(content) ? (content as unknown[]) : [content]) block(part);
   }
   return Math.ceil(chars / 4) + images * 2000;
+}
+
+/** The length of a value as JSON; 0 for one that has no JSON form, as a cycle has none. */
+function sizeOf(value: unknown): number {
+  try {
+    return (JSON.stringify(value) ?? "").length;
+  } catch {
+    return 0;
+  }
 }

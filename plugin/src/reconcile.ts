@@ -8,12 +8,14 @@
  */
 
 import type { Client } from "./client.ts";
+import { within } from "./deadline.ts";
 import { HarkError } from "./endpoint.ts";
 import type { HostFunctions, TranscriptEntry } from "./host.ts";
 
 const PAGE_MESSAGES = 200;
 const PAGE_BYTES = 2 * 1024 * 1024;
 const LEAST = 250; // milliseconds, for a page that was begun
+const FIRST_READ = 2000; // milliseconds at least for the host's first page, so that every turn gets further
 const HOST_MOST_BYTES = 64 * 1024 * 1024;
 
 const OVER = "the time for catching up was over; the next turn goes on";
@@ -55,13 +57,13 @@ export async function reconcile(
   let pending: string | undefined;
   let bytes = PAGE_BYTES;
   for (let resets = 0; ; ) {
-    const read = await readPage(host, session, cursor, bytes);
+    const read = await readPage(host, session, cursor, bytes, Math.max(posted ? LEAST : FIRST_READ, until - performance.now()), signal);
     if (read.kind === "reset" && resets++ < 2) {
       cursor = read.cursor;
       continue;
     }
     if (read.kind !== "page") {
-      pending = read.kind === "missing" || read.kind === "fenced" ? undefined : describe(read);
+      pending = read.kind === "missing" || read.kind === "fenced" ? undefined : read.kind === "late" ? OVER : describe(read);
       break;
     }
     if (read.entries.length > 0) {
@@ -95,11 +97,20 @@ export async function reconcile(
   return pending === undefined ? { imported } : { imported, pending };
 }
 
-type Page = Awaited<ReturnType<HostFunctions["transcript"]>> | { readonly kind: "fenced" } | { readonly kind: "failed"; readonly reason: string };
+type Page = Awaited<ReturnType<HostFunctions["transcript"]>> | { readonly kind: "fenced" } | { readonly kind: "failed"; readonly reason: string } | { readonly kind: "late" };
 
-async function readPage(host: HostFunctions, s: Session, cursor: string, maxBytes: number): Promise<Page> {
+async function readPage(
+  host: HostFunctions,
+  s: Session,
+  cursor: string,
+  maxBytes: number,
+  ms: number,
+  signal?: AbortSignal,
+): Promise<Page> {
+  const limit = AbortSignal.timeout(Math.ceil(ms));
   try {
-    return await host.transcript({
+    // The host sets no deadline on its cursor: one that hangs would hang the turn.
+    const read = host.transcript({
       agentId: s.agent,
       sessionKey: s.key,
       sessionId: s.id,
@@ -107,7 +118,9 @@ async function readPage(host: HostFunctions, s: Session, cursor: string, maxByte
       maxMessages: PAGE_MESSAGES,
       maxBytes,
     });
+    return await within(read, signal ? AbortSignal.any([signal, limit]) : limit);
   } catch (error) {
+    if (limit.aborted) return { kind: "late" };
     // A retried turn may find the cursor past the fence of its own message: then nothing is new.
     if (error instanceof Error && (error.name === "SessionTranscriptReadFenceError" || error.constructor.name === "SessionTranscriptReadFenceError")) {
       return { kind: "fenced" };

@@ -85,6 +85,7 @@ test("a transcript that is missing, not ready, fenced off or broken stops nothin
     [async () => ({ kind: "unavailable", reason: "projection_rebuilding" }), /projection_rebuilding/],
     [async () => { throw new SessionTranscriptReadFenceError("crossed"); }, undefined],
     [async () => { throw new Error("Cannot find module"); }, /Cannot find module/],
+    [() => new Promise(() => undefined), /the next turn goes on/],
   ];
   for (const [transcript, reason] of cases) {
     const r = await stage(c.daemon.dataDir, {}, { transcript }).engine.bootstrap(bootstrapping);
