@@ -118,7 +118,6 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 	}
 	res, err := e.search.Search(ctx, recall.Request{
 		Question: q, Filter: c.scope.filter(kinds), Exclude: shown.rows,
-		Now: e.opts.Clock(), Location: e.opts.Location,
 	})
 	t.Took = time.Since(started)
 	if err != nil {

@@ -137,7 +137,6 @@ func (s Spec) build(l *Library) (System, func() error, error) {
 	if h.engine, err = engine.New(l.Store, s.Embedder, &opts, nil); err != nil {
 		return nil, nil, err
 	}
-	h.location = opts.Location
 	listed := *opts.Recall
 	listed.Candidates = math.MaxInt // so that the fate of every candidate is told
 	h.search = recall.NewSearcher(l.Store, s.Embedder, &listed, nil)
@@ -147,12 +146,11 @@ func (s Spec) build(l *Library) (System, func() error, error) {
 // harkSystem is Hark itself: the search of "hark search" and the engine's Assemble. The baselines
 // bm25 and dense are the same with other weights.
 type harkSystem struct {
-	lib      *Library
-	spec     Spec
-	search   *recall.Searcher
-	engine   *engine.Engine
-	location *time.Location
-	now      time.Time
+	lib    *Library
+	spec   Spec
+	search *recall.Searcher
+	engine *engine.Engine
+	now    time.Time
 }
 
 func (h *harkSystem) Rank(ctx context.Context, q Query, k int) (Ranked, error) {
@@ -161,8 +159,7 @@ func (h *harkSystem) Rank(ctx context.Context, q Query, k int) (Ranked, error) {
 	}
 	started := time.Now()
 	res, err := h.search.Search(ctx, recall.Request{
-		Question: recall.Question{Text: q.Text}, Filter: index.Filter{AllScopes: true},
-		Now: h.lib.clock(q), Location: h.location, K: k,
+		Question: recall.Question{Text: q.Text}, Filter: index.Filter{AllScopes: true}, K: k,
 	})
 	if err != nil {
 		return Ranked{}, fmt.Errorf("search: %w", err)

@@ -226,7 +226,7 @@ func BenchmarkStore(b *testing.B) {
 				seqs[i] = int64(1 + i*(n/200))
 			}
 			for b.Loop() {
-				if _, err := s.Cosines(ctx, benchSpace, vs[0], seqs); err != nil {
+				if _, err := exactly(ctx, s, benchSpace, vs[0], seqs); err != nil {
 					b.Fatal(err)
 				}
 			}

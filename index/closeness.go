@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Closeness is Cosines for many rows at once: from memory, in the space in use, within about
-// 0.005. Rows without a vector, or whose vector is not loaded yet, are NaN.
+// Closeness returns the best-of-parts cosine of many rows with v: from memory, in the space in
+// use, within about 0.005 of the exact one. Rows without a vector, or whose vector is not loaded yet, are NaN.
 func (s *Store) Closeness(ctx context.Context, want Space, v []float32, seqs []int64) ([]float64, error) {
 	if err := s.enter(); err != nil {
 		return nil, err

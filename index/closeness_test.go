@@ -52,7 +52,7 @@ func TestClosenessAgreesWithCosines(t *testing.T) {
 			}
 			q := unitVector()
 			seqs = append(seqs, 9999)
-			want, err := s.Cosines(t.Context(), space, q, seqs)
+			want, err := exactly(t.Context(), s, space, q, seqs)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -176,7 +176,7 @@ func TestBadVectorsAreNamedAndLeftOut(t *testing.T) {
 					t.Errorf("question %v: %v", q, err)
 				}
 			}
-			cos, err := s.Cosines(ctx, space, []float32{1, 2, 3}, []int64{seqs[1], seqs[0], seqs[0]})
+			cos, err := exactly(ctx, s, space, []float32{1, 2, 3}, []int64{seqs[1], seqs[0], seqs[0]})
 			if err != nil || !math.IsNaN(cos[0]) || math.Abs(cos[1]-1) > 1e-6 || cos[1] != cos[2] {
 				t.Errorf("cosines %v %v", cos, err)
 			}

@@ -310,34 +310,8 @@ func (s *Store) rescore(ctx context.Context, sp *space, q []float32, hits []Scor
 	return nil
 }
 
-// Cosines returns the exact best-of-parts cosine of each row with v, NaN where the row has no
-// vector in the space. The space need not be in use.
-func (s *Store) Cosines(ctx context.Context, want Space, v []float32, seqs []int64) ([]float64, error) {
-	if err := s.enter(); err != nil {
-		return nil, err
-	}
-	defer s.leave()
-	q, err := unit(v, want.Dim)
-	if err != nil {
-		return nil, fmt.Errorf("cosines: %w", err)
-	}
-	s.mu.RLock()
-	sp := s.spaces[want]
-	s.mu.RUnlock()
-	if sp == nil {
-		out := make([]float64, len(seqs))
-		for i := range out {
-			out[i] = math.NaN()
-		}
-		return out, nil
-	}
-	out, err := s.cosines(ctx, sp.n, q, seqs)
-	if err != nil {
-		return nil, fmt.Errorf("cosines: %w", err)
-	}
-	return out, nil
-}
-
+// cosines returns the exact best-of-parts cosine of each row with q, NaN where the row has no
+// vector in the space.
 func (s *Store) cosines(ctx context.Context, space int64, q []float32, seqs []int64) ([]float64, error) {
 	out := make([]float64, len(seqs))
 	places := make(map[int64][]int, len(seqs))

@@ -6,11 +6,7 @@
 // leaves its numbers in a Trace.
 package recall
 
-import (
-	"time"
-
-	"hark/index"
-)
+import "hark/index"
 
 // Question is what is searched for.
 type Question struct {
@@ -24,10 +20,7 @@ type Request struct {
 	Question Question
 	Filter   index.Filter
 	Exclude  map[int64]bool // rows already on screen
-	Now      time.Time      // the message clock, for relative dates
-	Location *time.Location // the person's zone; nil means UTC
 	K        int            // hits wanted; 0 means 50
-	Explain  []int64        // rows whose fate the trace must tell, whatever happens to them
 }
 
 // Hit is one recalled message.

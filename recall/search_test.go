@@ -94,7 +94,7 @@ func (w *world) sayIn(scope, session, who, text string) int64 {
 
 func (w *world) search(text string, change ...func(*recall.Request)) *recall.Result {
 	w.t.Helper()
-	r := recall.Request{Question: recall.Ask(text, ""), Filter: index.Filter{Scopes: []string{"owner"}}, Now: w.clock}
+	r := recall.Request{Question: recall.Ask(text, ""), Filter: index.Filter{Scopes: []string{"owner"}}}
 	for _, f := range change {
 		f(&r)
 	}
@@ -264,7 +264,7 @@ func TestStubbornEmbedder(t *testing.T) {
 			w := newWorld(t, nil)
 			seq := w.say("a", "user", "my bike is green")
 			res, err := recall.NewSearcher(w.store, emb, &recall.Options{DenseWait: 20 * time.Millisecond}, nil).Search(t.Context(),
-				recall.Request{Question: recall.Ask("which colour is my bike?", ""), Filter: index.Filter{Scopes: []string{"owner"}}, Now: w.clock})
+				recall.Request{Question: recall.Ask("which colour is my bike?", ""), Filter: index.Filter{Scopes: []string{"owner"}}})
 			if err != nil {
 				t.Fatal(err)
 			}

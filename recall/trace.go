@@ -33,13 +33,10 @@ type LegTrace struct {
 
 // The fates of a candidate.
 const (
-	Returned     = "returned"
-	OutRanked    = "out-ranked"
-	OnScreen     = "on screen"
-	NearCopy     = "near copy of a better hit"
-	NotRetrieved = "not retrieved"
-	OutOfScope   = "not in scope"
-	NotStored    = "not stored"
+	Returned  = "returned"
+	OutRanked = "out-ranked"
+	OnScreen  = "on screen"
+	NearCopy  = "near copy of a better hit"
 )
 
 // Explanation is the fate of one message with the features that decided it.

@@ -133,10 +133,14 @@ func searching() question[searchQuery, found] {
 		case q.K <= 0:
 			q.K = 10
 		}
+		// Who asks by hand wants the whole answer: right after opening, vectors are still being read.
+		if err := m.store.Loaded(ctx); err != nil {
+			return found{}, fmt.Errorf("search: %w", err)
+		}
 		res, err := m.searcher.Search(ctx, recall.Request{
 			Question: recall.Question{Text: q.Query},
 			Filter:   index.Filter{AllScopes: true, Session: q.Session},
-			Now:      start, Location: a.set.location(), K: min(q.K, 1000),
+			K:        min(q.K, 1000),
 		})
 		if err != nil {
 			return found{}, fmt.Errorf("search: %w", err)

@@ -132,7 +132,7 @@ func benchQueries(ctx context.Context, m *memory, syn *synth, n int, res *benchR
 	for i, q := range questions {
 		start := time.Now()
 		r, err := m.searcher.Search(ctx, recall.Request{
-			Question: recall.Question{Text: q.text}, Filter: index.Filter{AllScopes: true}, Now: syn.now, K: 10,
+			Question: recall.Question{Text: q.text}, Filter: index.Filter{AllScopes: true}, K: 10,
 		})
 		if err != nil {
 			return err

@@ -13,7 +13,6 @@ type QueryTerm struct {
 	// than what is asked about.
 	Instruction bool
 	Surface     string // the word as asked, lower-case
-	Word        int    // number of the question's word it comes from; the variants of a word share it
 }
 
 // instructions are English verbs and nouns that address the assistant.
@@ -63,7 +62,7 @@ func (a *Analyzer) Query(text string, mains []Lang) []QueryTerm {
 				return // said already, or no content in the question's own language
 			}
 			seen[t.Term] = true
-			out = append(out, QueryTerm{Term: t.Term, Instruction: t.Class == Word && instr[t.Text], Surface: surface, Word: t.start})
+			out = append(out, QueryTerm{Term: t.Term, Instruction: t.Class == Word && instr[t.Text], Surface: surface})
 		})
 	}
 	return out

@@ -1,0 +1,165 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hark/embed"
+	"hark/index"
+	"hark/index/terms"
+)
+
+// legs are the answers of both legs.
+type legs struct {
+	words index.Matches
+	meaning
+}
+
+// retrieve asks both legs at once.
+func (s *Searcher) retrieve(ctx context.Context, r Request, q []terms.QueryTerm, t *Trace) (*legs, error) {
+	l := &legs{}
+	late := s.meaning(ctx, r)
+	if err := s.match(ctx, r, q, l, &t.Lexical); err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(s.wait)
+	defer timer.Stop()
+	select {
+	case m := <-late:
+		l.meaning, t.Dense = m, m.trace
+	case <-timer.C:
+		t.Dense.Reason = "unavailable: no answer in " + s.wait.String()
+	case <-ctx.Done():
+	}
+	return l, ctx.Err()
+}
+
+// match asks the lexical leg.
+func (s *Searcher) match(ctx context.Context, r Request, q []terms.QueryTerm, l *legs, t *LegTrace) error {
+	start := time.Now()
+	defer func() { t.Millis = millis(start) }()
+	var wt []index.WeightedTerm
+	for _, x := range q {
+		if x.Keyed() {
+			w := s.w.class(uint8(x.Class))
+			if x.Instruction {
+				w *= s.w.Instruction
+			}
+			wt = append(wt, index.WeightedTerm{Term: x.Term, Weight: w})
+		}
+	}
+	if len(wt) == 0 {
+		t.Reason = "no words to search for"
+		return nil
+	}
+	m, err := s.store.Match(ctx, wt, r.Filter, s.w.LexicalPool)
+	if err != nil {
+		return fmt.Errorf("match words: %w", err)
+	}
+	l.words = spreadDF(q, m)
+	t.Ran, t.Hits = true, len(m.Hits)
+	return nil
+}
+
+// meaning is what the vector leg answered.
+type meaning struct {
+	vector []float32 // of the question; nil when the leg did not run
+	near   index.Neighbours
+	space  index.Space
+	cover  float64
+	trace  LegTrace
+}
+
+// meaning asks the vector leg. The answer is awaited for a while only, for an embedder may
+// ignore its context; one that panics costs the meaning too, and no more.
+func (s *Searcher) meaning(ctx context.Context, r Request) <-chan meaning {
+	out := make(chan meaning, 1)
+	go func() {
+		start, m := time.Now(), meaning{}
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("embedder panicked", "panic", fmt.Sprint(p))
+				m = meaning{trace: LegTrace{Reason: "unavailable: the embedder panicked"}}
+			}
+			m.trace.Millis = millis(start)
+			out <- m
+		}()
+		if m.trace.Reason = s.nearest(ctx, r, &m); m.trace.Reason != "" {
+			return
+		}
+		m.trace.Ran, m.trace.Hits = true, len(m.near.Hits)
+		if m.near.Partial {
+			m.trace.Reason = "vectors are still being loaded"
+		}
+	}()
+	return out
+}
+
+// spreadDF puts the document frequencies of the searched terms back in the order of q.
+func spreadDF(q []terms.QueryTerm, m index.Matches) index.Matches {
+	df, used := make([]int, len(q)), make([]bool, len(q))
+	k := 0
+	for i, x := range q {
+		if !x.Keyed() {
+			continue
+		}
+		if k < len(m.DF) {
+			df[i] = m.DF[k]
+		}
+		if k < len(m.Used) {
+			used[i] = m.Used[k]
+		}
+		k++
+	}
+	m.DF, m.Used = df, used
+	return m
+}
+
+// nearest embeds the question and asks the vector leg; it returns why it could not.
+func (s *Searcher) nearest(ctx context.Context, r Request, l *meaning) string {
+	if s.emb == nil {
+		return "no embedder"
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	vs, err := s.emb.Embed(ctx, embed.Query, []string{r.Question.Text})
+	switch {
+	case err != nil:
+		return "unavailable: " + err.Error()
+	case len(vs) != 1 || vs[0] == nil:
+		return "no word of the question has a vector"
+	}
+	m := s.emb.Model()
+	m.Dim = len(vs[0])
+	l.space = index.Space{ID: m.String(), Dim: len(vs[0])}
+	near, err := s.store.Nearest(ctx, l.space, vs[0], r.Filter, s.w.DensePool)
+	if err != nil {
+		return "unavailable: " + err.Error()
+	}
+	l.cover = 1
+	if c, ok := s.emb.(embed.Coverer); ok {
+		l.cover = c.Coverage(r.Question.Text)
+	}
+	l.vector, l.near = vs[0], near
+	return ""
+}
+
+// dense reads the cosines of the given rows, ascending.
+func (s *Searcher) dense(ctx context.Context, seqs []int64, l *legs) *dense {
+	d := &dense{mean: l.near.Mean, coverage: l.cover, seqs: seqs}
+	cos, err := s.store.Closeness(ctx, l.space, l.vector, seqs)
+	if err == nil {
+		d.cos = cos
+		return d
+	}
+	// What the leg itself returned is enough to go on.
+	hits := slices.SortedFunc(slices.Values(l.near.Hits), func(a, b index.Scored) int { return cmp.Compare(a.Seq, b.Seq) })
+	d.seqs, d.cos = make([]int64, len(hits)), make([]float64, len(hits))
+	for i, h := range hits {
+		d.seqs[i], d.cos[i] = h.Seq, h.Score
+	}
+	return d
+}
