@@ -325,6 +325,7 @@ func (e *Engine) markRestated(ctx context.Context, rows []index.Message) {
 		}
 		if err != nil {
 			e.log.Warn("restated text not looked up", "error", err)
+			return // what keeps one waiting would keep every one
 		}
 	}
 }

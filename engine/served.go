@@ -40,8 +40,13 @@ func (e *Engine) Served(ctx context.Context) (Served, error) {
 	return s, err
 }
 
+// noteWait is what a turn that is stored waits for the note of its time.
+const noteWait = 200 * time.Millisecond
+
 // noteCommit notes the time of a committed turn, and of the last assembly with it.
 func (e *Engine) noteCommit(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, noteWait)
+	defer cancel()
 	before, err := e.Served(ctx)
 	if err != nil {
 		e.log.Warn("time of the last turn unreadable", "error", err)

@@ -130,7 +130,7 @@ type staged struct {
 func (s *Store) append(ctx context.Context, b Batch) (Appended, error) {
 	// The transaction itself runs uncancelled: interrupting a statement costs a goroutine each.
 	quiet := context.WithoutCancel(ctx)
-	tx, err := s.durable.BeginTx(quiet, nil)
+	tx, err := begin(ctx, s.durable)
 	if err != nil {
 		return Appended{}, err
 	}
@@ -358,7 +358,7 @@ func (s *Store) SetKind(ctx context.Context, kind Kind, seqs ...int64) (int, err
 		return 0, err
 	}
 	defer done()
-	n, err := s.setKind(context.WithoutCancel(ctx), kind, seqs)
+	n, err := s.setKind(ctx, kind, seqs)
 	if err != nil {
 		return 0, fmt.Errorf("set kind: %w", err)
 	}
@@ -366,10 +366,11 @@ func (s *Store) SetKind(ctx context.Context, kind Kind, seqs ...int64) (int, err
 }
 
 func (s *Store) setKind(ctx context.Context, kind Kind, seqs []int64) (n int, err error) {
-	tx, err := s.durable.BeginTx(ctx, nil)
+	tx, err := begin(ctx, s.durable)
 	if err != nil {
 		return 0, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	defer tx.Rollback()
 	a := &appending{analyser: newAnalyser(s.analyzer, s.cols), s: s, tx: tx, place: map[int64]int{}}
 	a.analyser.addName = a.addName

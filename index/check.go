@@ -51,7 +51,7 @@ func (s *Store) Check(ctx context.Context) (Report, error) {
 		}
 	}
 	if !r.OK() && !s.opts.ReadOnly {
-		if _, err := s.durable.ExecContext(context.WithoutCancel(ctx), `INSERT OR REPLACE INTO state VALUES('store', 'derive', '1')`); err != nil {
+		if _, err := execute(ctx, s.durable, `INSERT OR REPLACE INTO state VALUES('store', 'derive', '1')`); err != nil {
 			return r, fmt.Errorf("check: note the differences: %w", err)
 		}
 	}

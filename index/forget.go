@@ -65,9 +65,12 @@ func (s *Store) Forget(ctx context.Context, sel Selection) (int, error) {
 // truncateLog empties the write-ahead log, which holds pages as they were before. Readers can hold it
 // for as long as one query takes.
 func (s *Store) truncateLog(ctx context.Context) error {
-	const tries = 5 // of busy_timeout each
-	for range tries {
+	const limit = 10 * time.Second
+	for start := time.Now(); time.Since(start) < limit; {
 		var busy, pages, moved int
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := s.durable.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
 			return err
 		}
@@ -143,7 +146,10 @@ func (s *Store) Shrink(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	if _, err := s.durable.ExecContext(ctx, `VACUUM`); err != nil {
+	if err := patient(ctx, func() error {
+		_, err := s.durable.ExecContext(ctx, `VACUUM`)
+		return err
+	}); err != nil {
 		return fmt.Errorf("shrink the log: %w", err)
 	}
 	if err := s.truncateLog(ctx); err != nil {
@@ -176,7 +182,7 @@ func (c *columns) selected(sel Selection) []int64 {
 }
 
 func (s *Store) forget(ctx context.Context, seqs []int64) ([]change, error) {
-	tx, err := s.durable.BeginTx(ctx, nil)
+	tx, err := begin(ctx, s.durable)
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +302,7 @@ func (s *Store) dropNames(ctx context.Context) error {
 	if len(unused) == 0 {
 		return nil
 	}
-	if _, err := s.durable.ExecContext(ctx, `DELETE FROM names WHERE id IN (SELECT value FROM json_each(?))`, jsonInts(unused)); err != nil {
+	if _, err := execute(ctx, s.durable, `DELETE FROM names WHERE id IN (SELECT value FROM json_each(?))`, jsonInts(unused)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -346,6 +352,6 @@ func (s *Store) eraseDone(ctx context.Context) error {
 	if again {
 		return nil
 	}
-	_, err = s.durable.ExecContext(ctx, `DELETE FROM state WHERE bucket='store' AND key='erase'`)
+	_, err = execute(ctx, s.durable, `DELETE FROM state WHERE bucket='store' AND key='erase'`)
 	return err
 }

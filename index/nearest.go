@@ -151,7 +151,7 @@ func (s *Store) unset(ctx context.Context, sp *space, seqs []int64) {
 	}
 	if !s.opts.ReadOnly {
 		for _, table := range []string{"vectors", "floats"} {
-			if _, err := s.bulk.ExecContext(ctx, `DELETE FROM `+table+` WHERE key IN (SELECT value FROM json_each(?))`, jsonInts(keys)); err != nil {
+			if _, err := execute(ctx, s.bulk, `DELETE FROM `+table+` WHERE key IN (SELECT value FROM json_each(?))`, jsonInts(keys)); err != nil {
 				s.trouble("remove unreadable vectors", err)
 			}
 		}

@@ -277,9 +277,9 @@ func (s *Store) SetState(ctx context.Context, bucket, key string, value []byte) 
 	}
 	defer done()
 	if value == nil {
-		_, err = s.durable.ExecContext(ctx, `DELETE FROM state WHERE bucket=? AND key=?`, bucket, key)
+		_, err = execute(ctx, s.durable, `DELETE FROM state WHERE bucket=? AND key=?`, bucket, key)
 	} else {
-		_, err = s.durable.ExecContext(ctx, `INSERT OR REPLACE INTO state VALUES(?, ?, ?)`, bucket, key, value)
+		_, err = execute(ctx, s.durable, `INSERT OR REPLACE INTO state VALUES(?, ?, ?)`, bucket, key, value)
 	}
 	if err != nil {
 		return fmt.Errorf("write state: %w", err)

@@ -23,7 +23,7 @@ var cleanings = []string{
 // update of the analysis, for rows that have none, and where it does not fit the rows. It runs before
 // the columns are loaded.
 func (s *Store) reanalyse(ctx context.Context) error {
-	tx, err := s.durable.BeginTx(ctx, nil)
+	tx, err := begin(ctx, s.durable)
 	if err != nil {
 		return err
 	}

@@ -62,11 +62,11 @@ func dsn(dir, synchronous string, readOnly bool) string {
 	if len(path) > 1 && path[1] == ':' {
 		path = "/" + path // a drive letter
 	}
-	q := []string{"_pragma=busy_timeout(5000)", "_pragma=cache_size(-16000)", "_txlock=immediate"}
+	q := []string{"_pragma=cache_size(-16000)", "_txlock=immediate"}
 	if readOnly {
-		q = append(q, "_pragma=query_only(1)")
+		q = append(q, "_pragma=busy_timeout(5000)", "_pragma=query_only(1)")
 	} else {
-		q = append(q, "_pragma=journal_mode(WAL)", "_pragma=secure_delete(1)",
+		q = append(q, fmt.Sprintf("_pragma=busy_timeout(%d)", busySlice.Milliseconds()), "_pragma=journal_mode(WAL)", "_pragma=secure_delete(1)",
 			"_pragma=journal_size_limit(16777216)", "_pragma=synchronous("+synchronous+")")
 	}
 	// The driver splits at the first question mark; a path may hold one.
@@ -95,7 +95,7 @@ func migrate(ctx context.Context, db *sql.DB, dir string) error {
 	if have == schemaVersion {
 		return nil
 	}
-	tx, err := db.BeginTx(ctx, nil)
+	tx, err := begin(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ END`}
 // watch installs the watches, which stores of older programs lack.
 func watch(ctx context.Context, db *sql.DB) error {
 	for _, stmt := range watches {
-		if _, err := db.ExecContext(ctx, stmt); err != nil {
+		if _, err := execute(ctx, db, stmt); err != nil {
 			return err
 		}
 	}

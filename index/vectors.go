@@ -90,7 +90,7 @@ func (s *Store) space(ctx context.Context, want Space, turn bool) (*space, error
 	if sp == nil {
 		sp = &space{Space: want}
 		if !s.opts.ReadOnly {
-			res, err := s.durable.ExecContext(ctx, `INSERT INTO spaces(id, dim) VALUES(?, ?)`, want.ID, want.Dim)
+			res, err := execute(ctx, s.durable, `INSERT INTO spaces(id, dim) VALUES(?, ?)`, want.ID, want.Dim)
 			if err != nil {
 				return nil, err
 			}
@@ -308,7 +308,7 @@ func (s *Store) setVectors(ctx context.Context, want Space, jobs []vectorJob) er
 		return !ok || !s.cols.rows[slot].talk()
 	})
 	s.mu.RUnlock()
-	stored, err := s.writeVectors(context.WithoutCancel(ctx), sp, jobs)
+	stored, err := s.writeVectors(ctx, sp, jobs)
 	if err != nil {
 		return err
 	}
@@ -335,10 +335,11 @@ type bodies struct{ quantised, floats []byte }
 
 // writeVectors stores jobs in one transaction. A message with a failure is left as it is.
 func (s *Store) writeVectors(ctx context.Context, sp *space, jobs []vectorJob) ([]bodies, error) {
-	tx, err := s.bulk.BeginTx(ctx, nil)
+	tx, err := begin(ctx, s.bulk)
 	if err != nil {
 		return nil, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	defer tx.Rollback()
 	out := make([]bodies, len(jobs))
 	for i, j := range jobs {

@@ -35,8 +35,13 @@ func (a *app) daemon(ctx context.Context) (*wire.Client, error) {
 		return nil, err
 	}
 	// None runs, or it is ending, or hangs: the store's own lock says whether it is still held.
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		a.lockWait = -1 // one that does not answer does not let go either
+		who := "the daemon"
+		if rec, err := wire.ReadRecord(a.set.Data); err == nil && rec.PID > 0 {
+			who = fmt.Sprintf("the daemon (process %d)", rec.PID)
+		}
+		a.note("%s does not answer: it hangs or was stopped. OpenClaw's plugin replaces it; by hand: end it, or run \"hark serve\"", who)
 	}
 	return nil, ctx.Err()
 }

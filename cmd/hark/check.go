@@ -24,8 +24,8 @@ func newCheck(a *app) *cobra.Command {
 vectors, without changing anything. Exit code 1 means that they differ; opening
 the store for writing (any import) repairs the indexes from the rows.
 
-While another process than the daemon has the store open, its indexes change under
-the eyes: then only the rows are counted, and it says so.`,
+While another process than the daemon has the store open, or the daemon hangs, the
+indexes cannot be compared: then only the rows are counted, and the exit code is 1.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := checking().ask(cmd.Context(), a, nothing{})
@@ -40,7 +40,7 @@ the eyes: then only the rows are counted, and it says so.`,
 				if r.InUse {
 					a.printf("%s, %d of them recallable\n", count(r.Rows, "row"), r.Recallable)
 					a.printf("%s another process uses the store, rows and indexes cannot be compared now; try again when it has ended\n", a.term.yellow("in use:"))
-					return nil
+					return errReported
 				}
 				a.printf("%s, %d of them recallable; %d in the index of words, %d with vectors\n", count(r.Rows, "row"), r.Recallable, r.Words, r.Vectors)
 				for _, d := range r.Differences {
@@ -55,7 +55,7 @@ the eyes: then only the rows are counted, and it says so.`,
 					a.printf("%s %s\n", a.term.red("failed:"), count(r.Problems, "difference"))
 				}
 			}
-			if !r.OK && !r.InUse {
+			if !r.OK {
 				return errReported
 			}
 			return nil

@@ -146,6 +146,8 @@ func classify(err error) *wire.Error {
 		return &wire.Error{Code: wire.CodeConflict, Message: err.Error()}
 	case errors.Is(err, index.ErrNotFound):
 		return &wire.Error{Code: wire.CodeNotFound, Message: err.Error()}
+	case errors.Is(err, index.ErrBusy):
+		return &wire.Error{Code: wire.CodeBusy, Message: err.Error(), Remedy: "nothing was stored by this call; it can be repeated"}
 	case errors.Is(err, index.ErrLocked):
 		return &wire.Error{Code: wire.CodeLocked, Message: err.Error(), Remedy: "another hark is using this store: wait for it to end, or stop it"}
 	case errors.Is(err, index.ErrNewer):

@@ -305,11 +305,17 @@ func TestCommandsBesideADaemonThatHangs(t *testing.T) {
 	if code, out, errs := hark(t.Context(), t, data, "search", "quince"); code != 0 || !strings.Contains(out, "nine hundred") {
 		t.Errorf("search: %d %s%s", code, out, errs)
 	}
+	if code, _, errs := hark(t.Context(), t, data, "check"); code != 1 || !strings.Contains(errs, "does not answer") {
+		t.Errorf("check: %d %s", code, errs) // ENV-04
+	}
+	if code, out, errs := hark(t.Context(), t, data, "status"); code != 0 || !strings.Contains(errs, "does not answer") || !strings.Contains(out, "4 in 2 sessions") {
+		t.Errorf("status: %d %s%s", code, out, errs)
+	}
 	if code, out, errs := hark(t.Context(), t, data, "import", file); code != 1 || !strings.Contains(errs, "in use") {
 		t.Errorf("import: %d %s%s", code, out, errs)
 	}
-	if took := time.Since(start); took > 2*daemonWait+time.Second {
-		t.Errorf("two commands took %v", took)
+	if took := time.Since(start); took > 4*(daemonWait+time.Second) {
+		t.Errorf("four commands took %v", took)
 	}
 }
 

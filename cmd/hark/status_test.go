@@ -62,7 +62,7 @@ func TestCheckWhileAnotherProcessWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if code, out, errs := hark(t.Context(), t, data, "check"); code != 0 || !strings.Contains(out, "4 rows") || !strings.Contains(out, "in use:") {
+	if code, out, errs := hark(t.Context(), t, data, "check"); code != 1 || !strings.Contains(out, "4 rows") || !strings.Contains(out, "in use:") {
 		t.Errorf("check: %d %s%s", code, out, errs)
 	}
 	info, err := os.Stat(filepath.Join(data, "agents", "main", "log.sqlite"))

@@ -192,7 +192,7 @@ func (c *Client) once(ctx context.Context, verb, path string, body []byte, out a
 	if at, ok := ctx.Deadline(); ok {
 		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(1, time.Until(at).Milliseconds()), 10))
 	}
-	if rec, err := readRecord(c.state); err == nil && rec.Token != "" {
+	if rec, err := ReadRecord(c.state); err == nil && rec.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+rec.Token)
 	}
 	res, err := c.http.Do(req)
@@ -233,7 +233,7 @@ func unwrapURL(err error) error {
 
 // dial connects to where the daemon of the state directory is now.
 func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	rec, err := readRecord(c.state)
+	rec, err := ReadRecord(c.state)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

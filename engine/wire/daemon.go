@@ -23,6 +23,9 @@ const (
 	takeover = grace + 5*time.Second
 	// lockPoll is how often it looks.
 	lockPoll = 25 * time.Millisecond
+	// defaultSilence is the default of Options.Silence, helloWait how long one look at a silent daemon takes.
+	defaultSilence = 6 * time.Second
+	helloWait      = 2 * time.Second
 )
 
 // Options describe a daemon. State, Version and Open are required.
@@ -31,6 +34,9 @@ type Options struct {
 	Socket   string        // path of the socket; "" for the usual place
 	Version  string        // of Hark
 	IdleExit time.Duration // without requests; 0 or less: never
+	// Silence is how long another daemon that holds the lock and takes connections may say nothing
+	// before it counts as hung and is ended; default 6 s.
+	Silence  time.Duration
 	Open     OpenFunc
 	Classify func(error) *Error  // see ServerOptions
 	Log      *slog.Logger        // nil discards
@@ -43,13 +49,17 @@ type Options struct {
 // finishes those that run within ten seconds, closes the stores and returns nil.
 //
 // When another daemon has the lock, Serve waits until that one answers, and returns ErrRunning, or
-// has ended, and takes over.
+// has ended, and takes over. One that hangs or was stopped (it holds the lock, takes connections, and
+// says nothing for Silence) is ended: that is as safe as a crash.
 func Serve(ctx context.Context, opts Options) error {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if opts.Env == nil {
 		opts.Env = func(string) string { return "" }
+	}
+	if opts.Silence <= 0 {
+		opts.Silence = defaultSilence
 	}
 	if err := os.MkdirAll(opts.State, 0o700); err != nil {
 		return fmt.Errorf("create the state directory: %w", err)
@@ -73,6 +83,7 @@ func takeLock(ctx context.Context, opts Options) (*os.File, error) {
 	defer client.Close()
 	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()
+	var silent time.Time // since when the holder takes connections and says nothing
 	for {
 		lock, err := lockState(opts.State)
 		if err == nil {
@@ -83,8 +94,21 @@ func takeLock(ctx context.Context, opts Options) (*os.File, error) {
 		if !errors.Is(err, errHeld) {
 			return nil, fmt.Errorf("lock the state directory: %w", err)
 		}
-		if _, err := client.Hello(ctx); err == nil {
+		hello, cancelHello := context.WithTimeout(ctx, min(helloWait, opts.Silence))
+		asked := time.Now()
+		_, err = client.Hello(hello)
+		cancelHello()
+		switch {
+		case err == nil:
 			return nil, ErrRunning
+		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+			silent = time.Time{}
+		case silent.IsZero():
+			silent = asked
+		case time.Since(silent) >= opts.Silence:
+			pid, err := endHolder(opts.State)
+			opts.Log.Warn("ended a daemon that does not answer", "pid", pid, "error", err)
+			silent = time.Time{}
 		}
 		select {
 		case <-poll.C:
@@ -109,6 +133,22 @@ func holder(state string) string {
 		return strconv.Itoa(pid)
 	}
 	return "unknown"
+}
+
+// endHolder ends the process that holds the lock. It wrote its id into the locked file, so the id is
+// that of a daemon as long as the lock is held.
+func endHolder(state string) (pid int, err error) {
+	if pid, err = strconv.Atoi(holder(state)); err != nil || pid <= 0 || pid == os.Getpid() {
+		return 0, errors.New("its process is not known")
+	}
+	if lock, err := lockState(state); err == nil {
+		return pid, errors.Join(errors.New("it has ended by itself"), lock.Close())
+	}
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return pid, err
+	}
+	return pid, p.Kill()
 }
 
 // serve listens and serves; the lock is held.

@@ -218,7 +218,7 @@ func TestDaemonTakesOverFromTheDead(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = child.Wait()
-		if _, err := readRecord(state); err != nil {
+		if _, err := ReadRecord(state); err != nil {
 			t.Errorf("the dead daemon's record is expected to be there: %v", err)
 		}
 	}
@@ -346,7 +346,7 @@ func TestLongPathsGetAPrivateSocket(t *testing.T) {
 		return ""
 	}
 	start(t, Options{State: state, Env: env})
-	rec, err := readRecord(state)
+	rec, err := ReadRecord(state)
 	if err != nil || !strings.HasPrefix(rec.Socket, filepath.Join(run, fmt.Sprintf("hark-%d", os.Getuid()))) {
 		t.Fatalf("record %+v, %v", rec, err)
 	}

@@ -37,8 +37,8 @@ type Record struct {
 	StartedAt time.Time `json:"startedAt"`
 }
 
-// readRecord reads the record of a state directory. Without a daemon it is fs.ErrNotExist.
-func readRecord(state string) (Record, error) {
+// ReadRecord reads the record of a state directory. Without a daemon it is fs.ErrNotExist.
+func ReadRecord(state string) (Record, error) {
 	var r Record
 	data, err := os.ReadFile(filepath.Join(state, recordFile))
 	if err != nil {
@@ -66,7 +66,7 @@ func writeRecord(state string, r Record) error {
 
 // removeRecord removes what this daemon wrote, and leaves what a later one did.
 func removeRecord(state string, mine Record) {
-	if r, err := readRecord(state); err == nil && r.PID == mine.PID && r.StartedAt.Equal(mine.StartedAt) {
+	if r, err := ReadRecord(state); err == nil && r.PID == mine.PID && r.StartedAt.Equal(mine.StartedAt) {
 		_ = os.Remove(filepath.Join(state, recordFile)) // a record left behind is found stale
 	}
 }

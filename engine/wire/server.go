@@ -22,6 +22,7 @@ import (
 const (
 	defaultDeadline = 60 * time.Second // of a call whose client names none
 	bodyTimeout     = 30 * time.Second // for a request to arrive
+	lastWords       = 100 * time.Millisecond // that the work of a call ends before the call, at most
 )
 
 var errShuttingDown = &Error{
@@ -252,6 +253,10 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent, method strin
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(s.ctx, cancel)()
+	// The work ends a little before the call does, so that what is ready, or why nothing is, gets out.
+	at, _ := ctx.Deadline()
+	inTime, stopWork := context.WithDeadline(ctx, at.Add(-min(limit/8, lastWords)))
+	defer stopWork()
 
 	type outcome struct {
 		value any
@@ -267,7 +272,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent, method strin
 			}
 			done <- out
 		}()
-		out.value, out.err = work(ctx, body)
+		out.value, out.err = work(inTime, body)
 	})
 	select {
 	case out := <-done:
@@ -302,17 +307,19 @@ func (s *Server) classify(r *http.Request, err error) *Error {
 		return e
 	case s.ctx.Err() != nil:
 		return errShuttingDown
+	}
+	if s.opts.Classify != nil {
+		if e := s.opts.Classify(err); e != nil {
+			return e
+		}
+	}
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Code: CodeDeadline, Message: "not done within the deadline" + named(r)}
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: CodeDeadline, Message: "the client went away"}
 	case isDiskFull(err):
 		return &Error{Code: CodeDiskFull, Message: err.Error(), Remedy: "free some disk space; nothing that was stored is lost"}
-	}
-	if s.opts.Classify != nil {
-		if e := s.opts.Classify(err); e != nil {
-			return e
-		}
 	}
 	return &Error{Code: CodeInternal, Message: err.Error()}
 }

@@ -196,7 +196,14 @@ export class Daemon {
       return;
     }
     this.hush();
-    if (performance.now() - silence.since < this.wait.replace || !(await endHark(to.pid))) throw this.silent(to);
+    if (performance.now() - silence.since < this.wait.replace) throw this.silent(to);
+    if (!(await endHark(to.pid))) {
+      if (process.platform === "linux") throw this.silent(to);
+      // Elsewhere it cannot be told from here who that process is; "hark serve" knows, and ends the one it replaces.
+      this.endpoint = await this.start();
+      this.silence = undefined;
+      return;
+    }
     this.deps.log.warn(`hark: ended the daemon (process ${to.pid}), which had not answered for ${Math.round(this.wait.replace / 1000)} s`);
     this.silence = undefined;
     this.endpoint = undefined;
