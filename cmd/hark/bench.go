@@ -4,38 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
-
-// benchResult is what was measured with one size of history. Times are milliseconds.
-type benchResult struct {
-	Messages     int     `json:"messages"`
-	Sessions     int     `json:"sessions"`
-	ImportRate   float64 `json:"import_per_s"`
-	ImportS      float64 `json:"import_s"`
-	ImportCPU    float64 `json:"import_cpu_s"` // processor seconds, 0 where the system does not tell
-	SearchP50    float64 `json:"search_p50_ms"`
-	SearchP95    float64 `json:"search_p95_ms"`
-	SearchCPU    float64 `json:"search_cpu_ms"` // processor time a search, mean
-	AssembleP50  float64 `json:"assemble_p50_ms"`
-	AssembleP95  float64 `json:"assemble_p95_ms"`
-	CommitP50    float64 `json:"commit_p50_ms"`
-	CommitP95    float64 `json:"commit_p95_ms"`
-	ColdOpen     float64 `json:"cold_open_ms"`
-	FirstSearch  float64 `json:"first_search_ms"`
-	ResidentMiB  float64 `json:"resident_mib"`
-	PeakMiB      float64 `json:"peak_mib"` // 0 where the system does not tell
-	DiskMiB      float64 `json:"disk_mib"`
-	SelfFound    float64 `json:"self_found"` // share of questions whose own message was among the ten hits
-	QueriesAsked int     `json:"queries"`
-}
 
 // benchReport is the result of hark bench.
 type benchReport struct {
@@ -47,21 +27,34 @@ type benchReport struct {
 	Results  []benchResult `json:"results"`
 }
 
+// benchPlan says what is measured and where.
+type benchPlan struct {
+	seed    int64
+	queries int
+	dir     string // of the stores
+	keep    bool   // leave them there, and measure what is there
+	out     string // folder for bench.json and bench.svg, "" for none
+	dump    string // folder for the history in files, "" for none
+}
+
 func newBench(a *app) *cobra.Command {
-	var messages, sizes, dir string
-	var seed int64
-	var queries int
+	var messages, sizes, stage, in string
+	var plan benchPlan
 	cmd := &cobra.Command{
-		Use:   "bench [--messages N | --sizes N,N…]",
+		Use:   "bench [--messages N | --sizes N,N…] [flags]",
 		Short: "Measure speed and size on a synthetic history",
 		Long: `Makes a history (people, topics that come back, identifiers, tool output; the same
 for the same seed), imports it through the engine into a temporary store, and
-measures: import, search and assemble with vectors, one committed turn, opening
-the store again, resident memory and disk.
+measures it: import, opening the store, the first answer, search and assemble with
+vectors, one committed turn, forgetting a session, memory, disk, and how many of the
+ten nearest messages the vector search finds, compared with an exact search.
 
-Sizes are numbers of messages and may be written 10k or 1M. With several sizes each
-is measured in a process of its own. The files of a reopened store are warm in the
-system's cache.`,
+Sizes are numbers of messages and may be written 10k or 1M. Each size is imported by
+one process and measured by another, so that its memory is its own. On Linux the
+files are dropped from the system's cache before the store is opened.`,
+		Example: `  hark bench
+  hark bench --sizes 10k,100k,1m --out results
+  hark bench --sizes 1m --dir /data --keep   # import once, measure as often as you like`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := sizes
@@ -75,17 +68,39 @@ system's cache.`,
 			if err != nil {
 				return err
 			}
-			if queries < 1 {
-				return usage("--queries has to be 1 or more, not %d", queries)
+			if plan.queries < 1 {
+				return usage("--queries has to be 1 or more, not %d", plan.queries)
 			}
-			return a.bench(cmd.Context(), counts, benchPlan{seed: seed, queries: queries, dir: dir})
+			if plan.keep && plan.dir == "" {
+				return usage("--keep needs --dir, the folder to keep the stores in")
+			}
+			switch stage {
+			case "":
+				return a.bench(cmd.Context(), counts, plan)
+			case "import":
+				return a.benchImport(cmd.Context(), in, counts[0], plan)
+			case "ask":
+				return a.benchAsk(cmd.Context(), in, plan)
+			}
+			return usage("--stage is import or ask, not %q", stage)
 		},
 	}
-	cmd.Flags().StringVar(&messages, "messages", "10k", "messages in the history")
-	cmd.Flags().StringVar(&sizes, "sizes", "", "several sizes, one after another")
-	cmd.Flags().Int64Var(&seed, "seed", 1, "seed of the history")
-	cmd.Flags().IntVar(&queries, "queries", 300, "questions to measure with")
-	cmd.Flags().StringVar(&dir, "dir", "", "make the temporary stores in this folder (default: the system's)")
+	f := cmd.Flags()
+	f.StringVar(&messages, "messages", "10k", "messages in the history")
+	f.StringVar(&sizes, "sizes", "", "several sizes, one after another")
+	f.Int64Var(&plan.seed, "seed", 1, "seed of the history")
+	f.IntVar(&plan.queries, "queries", 300, "questions to measure with")
+	f.StringVar(&plan.dir, "dir", "", "make the stores in this folder (default: the system's for temporary files)")
+	f.BoolVar(&plan.keep, "keep", false, "leave the stores in --dir; those found there are measured without importing")
+	f.StringVar(&plan.out, "out", "", "write bench.json and the chart bench.svg into this folder")
+	f.StringVar(&plan.dump, "dump", "", "write the history with its vectors and the questions into this folder, for other programs")
+	f.StringVar(&stage, "stage", "", "run one stage in this process")
+	f.StringVar(&in, "in", "", "folder of the stage")
+	for _, name := range []string{"stage", "in"} {
+		if err := f.MarkHidden(name); err != nil {
+			panic(err) // defined just above
+		}
+	}
 	return cmd
 }
 
@@ -112,34 +127,63 @@ func parseSizes(list string) ([]int, error) {
 func (a *app) bench(ctx context.Context, sizes []int, plan benchPlan) error {
 	report := benchReport{Seed: plan.seed, CPU: cpuName(), CPUs: runtime.NumCPU(), Go: runtime.Version(), Results: []benchResult{}}
 	for _, n := range sizes {
-		var res benchResult
-		var err error
-		if len(sizes) == 1 {
-			res, report.Embedder, err = a.measure(ctx, n, plan)
-		} else {
-			res, report.Embedder, err = a.measureApart(ctx, n, plan)
-		}
+		res, err := a.measure(ctx, n, plan)
 		if err != nil {
 			return fmt.Errorf("bench with %d messages: %w", n, err)
 		}
+		report.Embedder = res.Embedder
 		report.Results = append(report.Results, res)
+	}
+	if plan.out != "" {
+		if err := writeBench(plan.out, report); err != nil {
+			return err
+		}
 	}
 	if a.json {
 		return a.printJSON(report)
 	}
 	a.printBench(report)
+	if plan.out != "" {
+		a.note("written to %s: bench.json, bench.svg", plan.out)
+	}
 	return nil
 }
 
-// measureApart measures one size in a process of its own, so that its memory is its own.
-func (a *app) measureApart(ctx context.Context, n int, plan benchPlan) (benchResult, string, error) {
+// measure imports and measures one size, each in a process of its own, so that the memory of the
+// second is that of answering.
+func (a *app) measure(ctx context.Context, n int, plan benchPlan) (res benchResult, err error) {
+	dir := filepath.Join(plan.dir, "hark-bench-"+strconv.Itoa(n))
+	if !plan.keep {
+		if dir, err = os.MkdirTemp(plan.dir, "hark-bench-"); err != nil {
+			return res, fmt.Errorf("make a folder for the store: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }() // a temporary folder: what is left of it does no harm
+	}
+	if _, err := os.Stat(filepath.Join(dir, benchNotes)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := a.stage(ctx, "import", dir, n, plan); err != nil {
+			return res, err
+		}
+	}
+	out, err := a.stage(ctx, "ask", dir, n, plan)
+	if err != nil {
+		return res, err
+	}
+	if err := json.Unmarshal(out, &res); err != nil {
+		return res, fmt.Errorf("read what was measured: %w", err)
+	}
+	return res, nil
+}
+
+// stage runs a stage of the bench in a process of its own and returns what it printed.
+func (a *app) stage(ctx context.Context, name, dir string, n int, plan benchPlan) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return benchResult{}, "", fmt.Errorf("find this program: %w", err)
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	args := []string{"bench", "--json", "--messages", strconv.Itoa(n), "--seed", strconv.FormatInt(plan.seed, 10), "--queries", strconv.Itoa(plan.queries)}
-	if plan.dir != "" {
-		args = append(args, "--dir", plan.dir)
+	args := []string{"bench", "--stage", name, "--in", dir, "--messages", strconv.Itoa(n), "--json",
+		"--seed", strconv.FormatInt(plan.seed, 10), "--queries", strconv.Itoa(plan.queries)}
+	if plan.dump != "" {
+		args = append(args, "--dump", plan.dump)
 	}
 	if a.quiet {
 		args = append(args, "--quiet")
@@ -151,44 +195,24 @@ func (a *app) measureApart(ctx context.Context, n int, plan benchPlan) (benchRes
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, a.err
 	if err := cmd.Run(); err != nil {
-		return benchResult{}, "", fmt.Errorf("run %s: %w", strings.Join(args, " "), err)
+		return nil, fmt.Errorf("run %s: %w", strings.Join(args, " "), err)
 	}
-	var part benchReport
-	if err := json.Unmarshal(out.Bytes(), &part); err != nil || len(part.Results) != 1 {
-		return benchResult{}, "", fmt.Errorf("unexpected output of %s", strings.Join(args, " "))
-	}
-	return part.Results[0], part.Embedder, nil
+	return out.Bytes(), nil
 }
 
-// printBench shows the report with a column for every size.
-func (a *app) printBench(r benchReport) {
-	a.printf("%s, %d CPUs, %s\nembedder %s, seed %d\n\n", r.CPU, r.CPUs, r.Go, r.Embedder, r.Seed)
-	t := table{header: []string{"messages"}, right: map[int]bool{}}
-	for i, res := range r.Results {
-		t.header = append(t.header, strconv.Itoa(res.Messages))
-		t.right[i+1] = true
+// writeBench writes a report and its chart.
+func writeBench(dir string, r benchReport) error {
+	var doc bytes.Buffer
+	if err := writeJSON(&doc, r); err != nil {
+		return err
 	}
-	row := func(name, format string, value func(benchResult) float64) {
-		cells := []string{name}
-		for _, res := range r.Results {
-			cells = append(cells, fmt.Sprintf(format, value(res)))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder for the report: %w", err)
+	}
+	for name, data := range map[string][]byte{"bench.json": doc.Bytes(), "bench.svg": benchChart(r)} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return fmt.Errorf("write the report: %w", err)
 		}
-		t.add(cells...)
 	}
-	row("import, messages/s", "%.0f", func(b benchResult) float64 { return b.ImportRate })
-	row("import, processor s", "%.2f", func(b benchResult) float64 { return b.ImportCPU })
-	row("search p50, ms", "%.2f", func(b benchResult) float64 { return b.SearchP50 })
-	row("search p95, ms", "%.2f", func(b benchResult) float64 { return b.SearchP95 })
-	row("search, processor ms", "%.2f", func(b benchResult) float64 { return b.SearchCPU })
-	row("assemble p50, ms", "%.2f", func(b benchResult) float64 { return b.AssembleP50 })
-	row("assemble p95, ms", "%.2f", func(b benchResult) float64 { return b.AssembleP95 })
-	row("commit a turn p50, ms", "%.2f", func(b benchResult) float64 { return b.CommitP50 })
-	row("commit a turn p95, ms", "%.2f", func(b benchResult) float64 { return b.CommitP95 })
-	row("open the store, ms", "%.0f", func(b benchResult) float64 { return b.ColdOpen })
-	row("first search, ms", "%.1f", func(b benchResult) float64 { return b.FirstSearch })
-	row("resident, MiB", "%.0f", func(b benchResult) float64 { return b.ResidentMiB })
-	row("peak while importing, MiB", "%.0f", func(b benchResult) float64 { return b.PeakMiB })
-	row("on disk, MiB", "%.1f", func(b benchResult) float64 { return b.DiskMiB })
-	row("own message in ten hits", "%.2f", func(b benchResult) float64 { return b.SelfFound })
-	t.print(a.out, a.term)
+	return nil
 }

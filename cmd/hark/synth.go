@@ -28,7 +28,7 @@ type synth struct {
 }
 
 // synthQuestion asks for one message of the history.
-type synthQuestion struct{ text, source string }
+type synthQuestion struct{ Text, Source string }
 
 func newSynth(seed int64, total int) *synth {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x6861726b))
