@@ -18,6 +18,16 @@ import (
 // made anew in the background (Status says "erasing", Settle waits for it), which the next Open
 // resumes.
 func (s *Store) Forget(ctx context.Context, sel Selection) (int, error) {
+	return s.remove(ctx, sel, removal{bury: true, erase: true})
+}
+
+// removal says what is left of rows that are removed.
+type removal struct {
+	bury  bool // their identities stay, so that they do not come back
+	erase bool // their words are erased from the files of the lexical index
+}
+
+func (s *Store) remove(ctx context.Context, sel Selection, how removal) (int, error) {
 	if err := s.enter(); err != nil {
 		return 0, err
 	}
@@ -33,7 +43,7 @@ func (s *Store) Forget(ctx context.Context, sel Selection) (int, error) {
 	if len(seqs) == 0 {
 		return 0, nil
 	}
-	changes, err := s.forget(ctx, seqs)
+	changes, err := s.forget(ctx, seqs, how)
 	if err != nil {
 		return 0, fmt.Errorf("forget: %w", err)
 	}
@@ -46,17 +56,21 @@ func (s *Store) Forget(ctx context.Context, sel Selection) (int, error) {
 	}
 	s.episodes.clear()
 	s.words.announce(nil, changes)
-	s.words.eraseSoon()
+	if how.erase {
+		s.words.eraseSoon()
+	}
 	s.mu.Unlock()
 	s.relift()
 	if err := s.dropNames(ctx); err != nil {
 		s.trouble("drop unused names", err)
 	}
-	if err := s.words.dropAside(); err != nil {
-		s.trouble("remove damaged indexes", err)
-	}
-	if err := s.truncateLog(ctx); err != nil {
-		s.trouble("truncate the write-ahead log", err)
+	if how.erase {
+		if err := s.words.dropAside(); err != nil {
+			s.trouble("remove damaged indexes", err)
+		}
+		if err := s.truncateLog(ctx); err != nil {
+			s.trouble("truncate the write-ahead log", err)
+		}
 	}
 	s.words.wake()
 	return len(seqs), nil
@@ -181,20 +195,25 @@ func (c *columns) selected(sel Selection) []int64 {
 	return out
 }
 
-func (s *Store) forget(ctx context.Context, seqs []int64) ([]change, error) {
+func (s *Store) forget(ctx context.Context, seqs []int64, how removal) ([]change, error) {
 	tx, err := begin(ctx, s.durable)
 	if err != nil {
 		return nil, err
 	}
 	defer tx.Rollback()
 	list := jsonInts(seqs)
-	if err := bury(ctx, tx, list); err != nil {
+	unname := `DELETE FROM identities WHERE hash=?`
+	if how.bury {
+		unname = `UPDATE identities SET seq=0 WHERE hash=?`
+	}
+	if err := eachIdentity(ctx, tx, list, unname); err != nil {
 		return nil, err
 	}
-	// A message has several identities: how many messages went is counted apart from them.
-	if _, err := tx.ExecContext(ctx, `INSERT INTO state VALUES('store', 'forgotten', (SELECT COUNT(*) FROM messages WHERE seq IN (SELECT value FROM json_each(?))))
-		ON CONFLICT DO UPDATE SET value = value + excluded.value`, list); err != nil {
-		return nil, err
+	if how.bury { // a message has several identities: how many messages went is counted apart from them
+		if _, err := tx.ExecContext(ctx, `INSERT INTO state VALUES('store', 'forgotten', (SELECT COUNT(*) FROM messages WHERE seq IN (SELECT value FROM json_each(?))))
+			ON CONFLICT DO UPDATE SET value = value + excluded.value`, list); err != nil {
+			return nil, err
+		}
 	}
 	for _, stmt := range []string{
 		`DELETE FROM messages WHERE seq IN (SELECT value FROM json_each(?))`,
@@ -216,8 +235,10 @@ func (s *Store) forget(ctx context.Context, seqs []int64) ([]change, error) {
 			}
 		}
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO state VALUES('store', 'erase', '1')`); err != nil {
-		return nil, err
+	if how.erase {
+		if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO state VALUES('store', 'erase', '1')`); err != nil {
+			return nil, err
+		}
 	}
 	changes, err := addChanges(ctx, tx, seqs)
 	if err != nil {
@@ -226,8 +247,8 @@ func (s *Store) forget(ctx context.Context, seqs []int64) ([]change, error) {
 	return changes, tx.Commit()
 }
 
-// bury turns the identities of rows into tombstones.
-func bury(ctx context.Context, tx *sql.Tx, list string) error {
+// eachIdentity does something to the identities of rows.
+func eachIdentity(ctx context.Context, tx *sql.Tx, list, stmt string) error {
 	rows, err := tx.QueryContext(ctx, `SELECT keys FROM messages WHERE seq IN (SELECT value FROM json_each(?))`, list)
 	if err != nil {
 		return err
@@ -246,7 +267,7 @@ func bury(ctx context.Context, tx *sql.Tx, list string) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	set, err := tx.PrepareContext(ctx, `UPDATE identities SET seq=0 WHERE hash=?`)
+	set, err := tx.PrepareContext(ctx, stmt)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,11 @@
 // leaves its numbers in a Trace.
 package recall
 
-import "hark/index"
+import (
+	"time"
+
+	"hark/index"
+)
 
 // Question is what is searched for.
 type Question struct {
@@ -21,6 +25,9 @@ type Request struct {
 	Filter   index.Filter
 	Exclude  map[int64]bool // rows already on screen
 	K        int            // hits wanted; 0 means 50
+
+	WordsOnly bool          // the meaning is not asked, so that no embedder is
+	Wait      time.Duration // for the meaning, in place of Options.DenseWait; 0 means that
 }
 
 // Hit is one recalled message.
@@ -31,6 +38,9 @@ type Hit struct {
 	Dense   float64  // cosine of the best of message and passages, -1..1; 0 when the dense leg did not run
 	Why     []string // short reasons for a reader: matched words, "near in meaning", "same session as ..."
 	Newer   int64    // row of a later statement of the same thing by the same person, 0 if none is known
+	Likely  float64  // 0..1 that the message answers; comparable between questions and between stores
+	Words   float64  // 0..1: the words' part of Likely, see likely
+	Meaning float64  // 0..1: the meaning's part; 0 when the dense leg did not run
 	Matched []Span   // byte ranges of Message.Text that matched, ascending; centre excerpts on them
 }
 

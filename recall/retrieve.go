@@ -25,16 +25,25 @@ func (s *Searcher) retrieve(ctx context.Context, r Request, q []terms.QueryTerm,
 	if err := s.match(ctx, r, q, l, &t.Lexical); err != nil {
 		return nil, err
 	}
-	timer := time.NewTimer(s.wait)
+	wait := s.waits(r)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case m := <-late:
 		l.meaning, t.Dense = m, m.trace
 	case <-timer.C:
-		t.Dense.Reason = "unavailable: no answer in " + s.wait.String()
+		t.Dense.Reason = "unavailable: no answer in " + wait.String()
 	case <-ctx.Done():
 	}
 	return l, ctx.Err()
+}
+
+// waits is how long a search waits for the meaning.
+func (s *Searcher) waits(r Request) time.Duration {
+	if r.Wait > 0 {
+		return r.Wait
+	}
+	return s.wait
 }
 
 // match asks the lexical leg.
@@ -120,10 +129,13 @@ func spreadDF(q []terms.QueryTerm, m index.Matches) index.Matches {
 
 // nearest embeds the question and asks the vector leg; it returns why it could not.
 func (s *Searcher) nearest(ctx context.Context, r Request, l *meaning) string {
-	if s.emb == nil {
+	switch {
+	case r.WordsOnly:
+		return "not asked"
+	case s.emb == nil:
 		return "no embedder"
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	ctx, cancel := context.WithTimeout(ctx, s.waits(r))
 	defer cancel()
 	vs, err := s.emb.Embed(ctx, embed.Query, []string{r.Question.Text})
 	switch {

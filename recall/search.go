@@ -77,7 +77,7 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 		return nil, err
 	}
 	ranked, sc := s.rank(ctx, r, q, legs, t)
-	if err := s.finish(ctx, r, ranked, sc, res); err != nil {
+	if err := s.finish(ctx, r, ranked, sc, &legs.meaning, res); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -153,7 +153,7 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *
 }
 
 // finish drops what is on screen, loads the rows and writes the trace.
-func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, sc *scorer, res *Result) error {
+func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, sc *scorer, l *meaning, res *Result) error {
 	t := res.Trace
 	res.Confidence = t.Confidence
 	var keep []*candidate
@@ -186,7 +186,9 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 	said := make([]statement, len(keep))
 	for i, c := range keep {
 		said[i] = statement{c.row, rows[i].Text, s.analyzer.Matches(rows[i].Text, c.row.Lang, want)}
-		res.Hits = append(res.Hits, hitOf(rows[i], c, sc, said[i].matches))
+		h := hitOf(rows[i], c, sc, said[i].matches)
+		h.Likely, h.Words, h.Meaning = sc.likely(c, l)
+		res.Hits = append(res.Hits, h)
 	}
 	for older, newer := range supersede(said, sc.masses()) {
 		if newer >= 0 {

@@ -45,6 +45,7 @@ type app struct {
 	log     *slog.Logger // of a daemon; nil: warnings are collected
 
 	lockWait time.Duration // for a store's lock; 0: the usual time, negative: none
+	serving  bool          // this is a daemon: memory files are watched
 }
 
 // configure settles the options before a command runs.
@@ -77,6 +78,7 @@ type memory struct {
 	emb      embed.Embedder // nil for words only
 	searcher *recall.Searcher
 	engine   *engine.Engine
+	notes    *engine.Memory
 	readOnly bool
 	inUse    bool // another process may be writing
 }
@@ -158,6 +160,9 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 		return nil, err
 	}
 	a.closers = append(a.closers, m.engine.Close)
+	home, _ := a.env("HOME")
+	m.notes = engine.NewMemory(m.engine, filepath.Join(dir, "memory"), &engine.MemoryOptions{Home: home, Watch: a.serving, Recall: opts.Recall})
+	a.closers = append(a.closers, m.notes.Close)
 	return m, nil
 }
 

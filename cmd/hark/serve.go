@@ -88,7 +88,7 @@ type serving struct {
 
 // open implements wire.OpenFunc: each agent is opened by an app of its own.
 func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Agent, error) {
-	a := &app{console: d.console, clock: d.app.clock, log: d.log, set: d.app.set, runtime: wire.HostCompacted{}}
+	a := &app{console: d.console, clock: d.app.clock, log: d.log, set: d.app.set, runtime: wire.HostCompacted{}, serving: true}
 	a.set.Agent = agent
 	if !create {
 		if err := a.stored(); err != nil {
@@ -104,6 +104,7 @@ func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Ag
 	}
 	return &wire.Agent{
 		Engine: m.engine,
+		Memory: m.notes,
 		State: func(ctx context.Context, key string) ([]byte, error) {
 			return m.store.State(ctx, "wire", key)
 		},

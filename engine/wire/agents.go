@@ -17,6 +17,7 @@ import (
 // Agent is one agent's memory as a daemon serves it. Engine, State, SetState and Close are required.
 type Agent struct {
 	Engine engine.ContextEngine // with HostCompacted as its Runtime
+	Memory Memory               // answers the memory tools; nil where there are none
 
 	// State and SetState keep small values that survive the process, beside the agent's rows and
 	// no less durable than they are. A key that was never set reads as nil.

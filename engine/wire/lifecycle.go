@@ -65,6 +65,9 @@ func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, name, method string) (any, error) {
 	do, lifecycle := lifecycleMethod(method)
+	if !lifecycle {
+		do, lifecycle = memoryMethod(method)
+	}
 	return s.run(w, r, name, method, func(ctx context.Context, body json.RawMessage) (any, error) {
 		agent, err := s.agents.get(ctx, name, lifecycle)
 		if err != nil {
