@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -289,39 +288,4 @@ func placeholder(kind, mime, data string) string {
 		mime = "unknown type"
 	}
 	return fmt.Sprintf("[%s %s, %d bytes, sha256 %s]", kind, plainLine(mime), len(data)*3/4, hex.EncodeToString(sum[:6]))
-}
-
-// parseTime reads a host's timestamp: milliseconds, seconds, micro- or nanoseconds since 1970 by
-// size, the same as a string, or RFC 3339. The zero time means there is none.
-func parseTime(raw json.RawMessage) time.Time {
-	s := strings.TrimSpace(string(raw))
-	if len(s) > 1 && s[0] == '"' {
-		if json.Unmarshal(raw, &s) != nil {
-			return time.Time{}
-		}
-		s = strings.TrimSpace(s)
-	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil {
-		return fromNumber(f)
-	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
-		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1970 && t.Year() < 3000 {
-			return t.UTC()
-		}
-	}
-	return time.Time{}
-}
-
-func fromNumber(f float64) time.Time {
-	switch {
-	case !(f >= 1e8) || f >= 4e18: // before 1973 in seconds is no clock; also NaN and infinity
-		return time.Time{}
-	case f < 1e11:
-		return time.UnixMilli(int64(f * 1000)).UTC()
-	case f < 1e14:
-		return time.UnixMilli(int64(f)).UTC()
-	case f < 1e17:
-		return time.UnixMicro(int64(f)).UTC()
-	}
-	return time.Unix(0, int64(f)).UTC()
 }

@@ -38,6 +38,7 @@ type importedFile struct {
 	Duplicate int      `json:"duplicate"`
 	Skipped   int      `json:"skipped"`
 	BadLines  []string `json:"bad_lines,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 	Error     string   `json:"error,omitempty"`
 }
@@ -219,6 +220,9 @@ func (im *importer) decoded(ctx context.Context, h *history.File, nth string) er
 	for _, b := range h.Bad {
 		res.BadLines = append(res.BadLines, b.String())
 	}
+	for _, w := range h.Warnings {
+		res.Warnings = append(res.Warnings, w.String())
+	}
 	bar := im.bar(h.Messages-h.Skipped, nth)
 	for _, s := range h.Sessions {
 		if err = im.session(ctx, s, &res, bar); err != nil {
@@ -316,16 +320,22 @@ func (im *importer) add(res importedFile) {
 	if im.app.json {
 		return
 	}
-	const shown = 20
-	for i, b := range res.BadLines {
-		if i == shown {
-			im.app.note("%s %s: %d more bad lines skipped; --json lists them", im.app.term.yellow("warning:"), res.Path, len(res.BadLines)-shown)
-			break
-		}
-		im.app.note("%s %s; skipped", im.app.term.yellow("warning:"), clean(b))
-	}
+	im.warn(res.Path, res.BadLines, "; skipped", "bad lines skipped")
+	im.warn(res.Path, res.Warnings, "", "warnings")
 	for _, n := range res.Notes {
 		im.app.note("%s %s: %s", im.app.term.dim("note:"), res.Path, clean(n))
+	}
+}
+
+// warn tells of the first lines of a file, and how many more there are.
+func (im *importer) warn(path string, lines []string, end, more string) {
+	const shown = 20
+	for i, l := range lines {
+		if i == shown {
+			im.app.note("%s %s: %d more %s; --json lists them", im.app.term.yellow("warning:"), path, len(lines)-shown, more)
+			return
+		}
+		im.app.note("%s %s%s", im.app.term.yellow("warning:"), clean(l), end)
 	}
 }
 

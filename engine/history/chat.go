@@ -55,7 +55,7 @@ type block struct {
 
 // chat reads the chat format: every line is one message, in the order it was said.
 func (d *decoding) chat(data []byte) {
-	seen := map[string]int{}
+	seen := said{equal: map[string]int{}, ids: map[string]named{}}
 	for n, line := range lines(data) {
 		line, reason := d.usable(line)
 		if reason != "" {
@@ -73,9 +73,20 @@ func (d *decoding) chat(data []byte) {
 	}
 }
 
-// say adds one line of chat to its session. seen counts equal lines, so that the second "ok" of
-// a session without times is not taken for the first.
-func (d *decoding) say(line int, c chatLine, seen map[string]int) (reason string) {
+// said is what a file has said so far, by session and identity.
+type said struct {
+	equal map[string]int // lines without an id that are equal, so that a second "ok" is not the first
+	ids   map[string]named
+}
+
+// named is a line that has an id of its own.
+type named struct {
+	line int
+	hash string
+}
+
+// say adds one line of chat to its session.
+func (d *decoding) say(line int, c chatLine, seen said) (reason string) {
 	if c.Role == "" {
 		return `the message has no "role"`
 	}
@@ -110,20 +121,47 @@ func (d *decoding) say(line int, c chatLine, seen map[string]int) (reason string
 	}
 	key := d.chatKey(c.Session)
 	s := d.session(key, key) // the format has no session ids
-	id := c.ID
-	if id == "" {
-		hash := digest([]byte(key), raw)
-		seen[hash]++
-		id = "chat-" + hash
-		if again := seen[hash]; again > 1 {
-			id += "-" + strconv.Itoa(again)
-		}
+	id, again := d.chatID(line, c.ID, key, digest([]byte(key), raw), seen)
+	if again {
+		d.file.Skipped++
+		return ""
 	}
-	d.dated(c.Timestamp.Time)
+	d.dated(c.Timestamp)
 	s.Entries = append(s.Entries, engine.HistoryEntry{
 		EntryID: id, Seq: int64(line), Role: role, CreatedAt: c.Timestamp.text(), Message: raw,
 	})
 	return ""
+}
+
+// chatID is the id of a line: its own where no other message of the file's session has it. One that is
+// used again names another message, since a file that was written anew has the last form of each only;
+// the same message under the same id is there twice, and again.
+func (d *decoding) chatID(line int, id, key, hash string, seen said) (unique string, again bool) {
+	if id == "" {
+		seen.equal[hash]++
+		if n := seen.equal[hash]; n > 1 {
+			return "chat-" + hash + "-" + strconv.Itoa(n), false
+		}
+		return "chat-" + hash, false
+	}
+	first, used := seen.ids[key+"\x00"+id]
+	unique = id
+	for n := 2; ; n++ {
+		before, taken := seen.ids[key+"\x00"+unique]
+		if !taken {
+			break
+		}
+		if before.hash == hash {
+			d.warn(line, "the message of line %d again, id and all; skipped", before.line)
+			return unique, true
+		}
+		unique = id + "#" + strconv.Itoa(n)
+	}
+	if used {
+		d.warn(line, "the id %q is that of line %d, which says something else; both are kept, this one as %q", clip(id), first.line, clip(unique))
+	}
+	seen.ids[key+"\x00"+unique] = named{line, hash}
+	return unique, false
 }
 
 // content builds the content of a message: text stays text, tool calls become blocks after it.

@@ -55,10 +55,11 @@ type File struct {
 	Messages int       // in the file: those in Sessions and those Skipped
 	Skipped  int       // messages and bad lines that are in the file and not in Sessions
 	Bad      []BadLine // in order; with Options.KeepGoing only
+	Warnings []BadLine // lines that are used, though not as they stand, in order
 	Notes    []string  // what was done to the file, for a person to read
 }
 
-// BadLine is a line that cannot be used.
+// BadLine is a line that cannot be used, or not as it stands.
 type BadLine struct {
 	Path   string
 	Line   int // from 1
@@ -137,6 +138,7 @@ type decoding struct {
 type counts struct {
 	repaired   int // lines with bytes that are no UTF-8
 	undated    int
+	odd        int // dated to when there were no messages
 	future     int
 	branches   int // messages on abandoned branches
 	orphans    int // events whose parent is not in the file
@@ -194,9 +196,15 @@ func (d *decoding) bad(line int, reason string) {
 	d.file.Bad = append(d.file.Bad, BadLine{d.file.Path, line, reason})
 }
 
+func (d *decoding) warn(line int, format string, args ...any) {
+	d.file.Warnings = append(d.file.Warnings, BadLine{d.file.Path, line, fmt.Sprintf(format, args...)})
+}
+
 // dated counts an entry's time for the notes.
-func (d *decoding) dated(t time.Time) {
+func (d *decoding) dated(t stamp) {
 	switch {
+	case t.odd:
+		d.counts.odd++
 	case t.IsZero():
 		d.counts.undated++
 	case !d.opts.Now.IsZero() && t.After(d.opts.Now.Add(24*time.Hour)):

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +228,65 @@ func TestNotes(t *testing.T) {
 	}
 	if d := cmp.Diff(want, f.Notes); d != "" {
 		t.Errorf("notes (-want +got):\n%s", d)
+	}
+}
+
+// An id that names two messages of a file loses neither, and the line is told; the same message under
+// the same id is one. What is imported again has the same ids.
+func TestIDUsedTwice(t *testing.T) {
+	lines := []string{
+		`{"session":"k","id":"7","role":"user","content":"apples"}`,
+		`{"session":"k","id":"7","role":"user","content":"berries"}`,
+		`{"session":"k","id":"7","role":"user","content":"apples"}`,
+		`{"session":"k","id":"7","role":"assistant","content":"cherries"}`,
+		`{"session":"k","id":"7#2","role":"user","content":"dates"}`,
+		`{"session":"other","id":"7","role":"user","content":"berries"}`,
+	}
+	var before []string
+	for range 2 {
+		f := decode(t, Options{}, lines...)
+		if d := cmp.Diff([]string{"apples", "berries", "cherries", "dates"}, texts(t, f.Sessions[0])); d != "" {
+			t.Errorf("entries (-want +got):\n%s", d)
+		}
+		var ids, at []string
+		for _, s := range f.Sessions {
+			for _, e := range s.Entries {
+				if slices.Contains(ids, s.Key+e.EntryID) {
+					t.Errorf("the id %q twice", e.EntryID)
+				}
+				ids = append(ids, s.Key+e.EntryID)
+			}
+		}
+		for _, w := range f.Warnings {
+			path, rest, _ := strings.Cut(w.String(), ":")
+			line, _, _ := strings.Cut(rest, ":")
+			at = append(at, path+":"+line)
+		}
+		if d := cmp.Diff([]string{f.Path + ":2", f.Path + ":3", f.Path + ":4", f.Path + ":5"}, at); d != "" {
+			t.Errorf("warnings (-want +got):\n%s", d)
+		}
+		if before != nil && !slices.Equal(ids, before) {
+			t.Errorf("ids %v, were %v", ids, before)
+		}
+		before = ids
+	}
+}
+
+// TIME-01: a time from which no message can be is no time, and said to be so.
+func TestImpossibleTimes(t *testing.T) {
+	odd := []string{`0`, `-5`, `"NaN"`, `1e300`, `253402300799`, `253402300799000`, `"9999-12-31T23:59:59Z"`, `"0001-01-01T00:00:00Z"`, `"1600-01-01"`, `"2262-04-12T00:00:00Z"`}
+	var lines []string
+	for _, at := range odd {
+		lines = append(lines, `{"session":"k","role":"user","content":"x","timestamp":`+at+`}`)
+	}
+	f := decode(t, Options{}, lines...)
+	for i, e := range one(t, f).Entries {
+		if e.CreatedAt != "" || strings.Contains(string(e.Message), "timestamp") {
+			t.Errorf("%s became %s %s", odd[i], e.CreatedAt, e.Message)
+		}
+	}
+	if want := "10 messages have a time that cannot be (before 1985 or after 2199); the time of the import is used"; !slices.Contains(f.Notes, want) {
+		t.Errorf("notes %q", f.Notes)
 	}
 }
 

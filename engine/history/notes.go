@@ -21,6 +21,8 @@ func (c counts) notes() []string {
 	say(c.repaired, "line has bytes that are not UTF-8; they were replaced by U+FFFD",
 		"lines have bytes that are not UTF-8; they were replaced by U+FFFD")
 	say(c.undated, "message has no time; the time of the import is used", "messages have no time; the time of the import is used")
+	say(c.odd, "message has a time that cannot be (before 1985 or after 2199); the time of the import is used",
+		"messages have a time that cannot be (before 1985 or after 2199); the time of the import is used")
 	say(c.future, "message is dated in the future; check the clock it was written with",
 		"messages are dated in the future; check the clock they were written with")
 	say(c.branches, "message is on an abandoned branch; skipped", "messages are on abandoned branches; skipped")

@@ -236,7 +236,7 @@ func (d *decoding) harvest(t *tree) {
 	d.file.Skipped += total - len(branch)
 	s := d.session(d.sessionKey(t.key, id), id)
 	for _, i := range branch {
-		d.dated(t.nodes[i].time.Time)
+		d.dated(t.nodes[i].time)
 		s.Entries = append(s.Entries, t.nodes[i].entry)
 	}
 }
