@@ -191,7 +191,7 @@ func (e *Engine) personOf(name string) func(index.Message) bool {
 			return true
 		}
 		a := ParseKey(m.Session)
-		return a.Audience == Direct && (is(a.Channel+":"+a.Peer) || is(a.Peer))
+		return a.Audience == Direct && (is(a.Channel+":"+a.Peer) || is(a.Peer) || a.Account != "" && is(a.Channel+":"+a.Account+":"+a.Peer))
 	}
 }
 

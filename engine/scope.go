@@ -25,8 +25,9 @@ type Address struct {
 	Agent    string
 	Audience Audience
 	Channel  string // "telegram"; of an Automatic session what runs it, "cron"; "" where the key names none
+	Account  string // which of the agent's accounts on the channel; "" where the key names none
 	Peer     string // the person of a direct session, the group of a group session
-	Thread   string // topic or thread inside it; part of the same audience
+	Thread   string // topic or thread inside it, and those inside that; part of the same audience
 }
 
 // ParseKey reads a session key of the host:
@@ -34,77 +35,96 @@ type Address struct {
 //	agent:<agent>:main                                    Main
 //	agent:<agent>:explicit:<id>, :webchat:…, :tui:…       Explicit
 //	agent:<agent>[:<channel>[:<account>]]:direct:<peer>   Direct (also dm)
-//	agent:<agent>:<channel>[:<account>]:group:<id>        Group (also channel, room, chat)
+//	agent:<agent>:<channel>[:<account>]:group:<id>        Group (also channel, room, chat, guild)
 //	agent:<agent>:subagent:<id>[:subagent:<id>]           Subagent
 //	agent:<agent>:cron:…, hook:…, internal-session-effects:…, node:…, and …:heartbeat   Automatic
 //
-// each with an optional :topic:<id> or :thread:<id> at the end, and with the agent prefix left out.
-// Ids may contain colons. Everything else is Unknown.
+// each with any number of :topic:<id> and :thread:<id> at the end, and with the agent prefix left out.
+// Ids may contain colons, and end before the first topic or thread. Keys are compared without regard
+// to case, and in no other way: percent escapes and Unicode forms are different ids. Everything else is
+// Unknown, also a key in which the agent, the channel, the account or the end of an id is empty.
 func ParseKey(key string) Address {
 	parts := strings.Split(canonicalKey(key), ":")
 	a := Address{Audience: Unknown}
 	if len(parts) >= 3 && parts[0] == "agent" {
+		if parts[1] == "" {
+			return a
+		}
 		a.Agent, parts = parts[1], parts[2:]
 	}
-	if parts[len(parts)-1] == "heartbeat" {
+	last := parts[len(parts)-1]
+	if last == "" {
+		return a
+	}
+	if last == "heartbeat" {
 		a.Audience, a.Channel = Automatic, "heartbeat"
 		return a
 	}
 	switch parts[0] {
 	case "cron", "hook", "heartbeat", "internal-session-effects", "node", "system":
 		a.Audience, a.Channel = Automatic, parts[0]
-		return a
 	case "subagent":
 		if len(parts) > 1 && parts[1] != "" {
 			a.Audience, a.Peer = Subagent, strings.Join(parts[1:], ":")
 		}
-		return a
-	}
-	parts, a.Thread = cutThread(parts)
-	switch parts[0] {
 	case "main":
-		if len(parts) == 1 {
+		if parts, a.Thread = cutThread(parts, 1); len(parts) == 1 {
 			a.Audience = Main
 		}
-		return a
 	case "explicit", "webchat", "tui", "dashboard", "control-ui":
-		if len(parts) > 1 || parts[0] != "explicit" {
-			a.Audience, a.Channel, a.Peer = Explicit, parts[0], strings.Join(parts[1:], ":")
-		}
-		if len(parts) > 2 && parts[0] == "webchat" && (parts[1] == "direct" || parts[1] == "dm") {
-			a.Audience, a.Peer = Explicit, strings.Join(parts[2:], ":")
-		}
-		if len(parts) > 2 && isGroupWord(parts[1]) {
-			a.Audience, a.Peer = Group, strings.Join(parts[2:], ":")
-		}
-		return a
+		a.parseNamed(parts)
+	default:
+		a.parsePeer(parts)
 	}
-	a.parsePeer(parts)
 	return a
 }
 
-// canonicalKey is the one spelling of a session key: hosts compare keys without regard to case.
-func canonicalKey(key string) string { return strings.ToLower(strings.TrimSpace(key)) }
+// canonicalKey is the one spelling of a session key: hosts compare keys without regard to case. The
+// dotted capital I is not the plain one, which Go makes of it.
+func canonicalKey(key string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(key), "\u0130", "i\u0307"))
+}
+
+// parseNamed reads <surface>[:<id…>], the sessions of the owner's own screens. One that names a group is
+// a group.
+func (a *Address) parseNamed(parts []string) {
+	switch {
+	case len(parts) == 1 && parts[0] == "explicit":
+	case len(parts) > 2 && isGroupWord(parts[1]), len(parts) > 3 && isGroupWord(parts[2]) && parts[0] != "explicit":
+		a.parsePeer(parts)
+	case len(parts) > 2 && parts[0] == "webchat" && (parts[1] == "direct" || parts[1] == "dm"):
+		a.parsePeer(parts)
+		if a.Audience == Direct {
+			a.Audience = Explicit
+		}
+	default:
+		rest, thread := cutThread(parts, min(2, len(parts)))
+		a.Audience, a.Channel, a.Peer, a.Thread = Explicit, parts[0], strings.Join(rest[1:], ":"), thread
+	}
+}
 
 // parsePeer reads [channel[:account]]:<kind>:<id…>. The kind word is looked for in the first three
 // places only, so that an id containing "group" cannot turn a direct session into another.
 func (a *Address) parsePeer(parts []string) {
-	for i := 0; i < len(parts) && i < 3; i++ {
+	for i := 0; i < len(parts) && i < 3 && parts[i] != ""; i++ {
 		word := parts[i]
 		direct := word == "direct" || word == "dm"
 		if !direct && !isGroupWord(word) || i == 0 && word == "channel" {
 			continue
 		}
-		peer := strings.Join(parts[i+1:], ":")
-		if peer == "" {
+		if len(parts) == i+1 || parts[i+1] == "" {
 			return
+		}
+		id, thread := cutThread(parts[i+1:], 1)
+		a.Peer, a.Thread, a.Audience = strings.Join(id, ":"), thread, Group
+		if direct {
+			a.Audience = Direct
 		}
 		if i > 0 {
 			a.Channel = parts[0]
 		}
-		a.Peer, a.Audience = peer, Group
-		if direct {
-			a.Audience = Direct
+		if i > 1 {
+			a.Account = parts[1]
 		}
 		return
 	}
@@ -114,9 +134,9 @@ func isGroupWord(word string) bool {
 	return word == "group" || word == "channel" || word == "room" || word == "chat" || word == "guild"
 }
 
-// cutThread takes a trailing topic or thread off; ids with colons before it stay whole.
-func cutThread(parts []string) (rest []string, thread string) {
-	for i := len(parts) - 2; i >= 1; i-- {
+// cutThread takes the topics and threads off that follow the first from parts: an id before them.
+func cutThread(parts []string, from int) (rest []string, thread string) {
+	for i := from; i < len(parts)-1; i++ {
 		if parts[i] == "topic" || parts[i] == "thread" {
 			return parts[:i], strings.Join(parts[i+1:], ":")
 		}
@@ -133,7 +153,7 @@ type Policy string
 //	main, explicit, webchat    the owner's conversations      itself       everything
 //	direct, sender is owner    the owner's conversations      itself       everything
 //	direct, anybody else       that person's conversations    itself       everything
-//	group, topic, thread       the same group                 itself       everything
+//	group, topic, thread       the same group and account     itself       everything
 //	subagent, isolated         nothing                        nothing      nothing
 //	subagent, fork             what its parent sees           its parent   everything
 //	cron, heartbeat, internal  nothing                        nothing      nothing
@@ -238,7 +258,7 @@ func (s scopes) stored(a Address, key string, owner bool) string {
 		}
 		return s.peerScope(a)
 	case Group:
-		return "group:" + a.Channel + ":" + a.Peer
+		return a.account() + "group:" + a.at() + a.Peer
 	case Subagent:
 		return "subagent:" + a.Peer
 	case Automatic:
@@ -250,10 +270,29 @@ func (s scopes) stored(a Address, key string, owner bool) string {
 	return "session:" + key
 }
 
-// peerScope is the memory of one person, joined over channels by the identity links.
+// account begins the scope of what the key says was on one of several accounts of a channel. An id
+// means somebody else there: the accounts can be in different workspaces.
+func (a Address) account() string {
+	if a.Account == "" {
+		return ""
+	}
+	return "account:" + a.Channel + ":" + a.Account + ":"
+}
+
+// at is the channel in a scope that does not name it already.
+func (a Address) at() string {
+	if a.Account == "" {
+		return a.Channel + ":"
+	}
+	return ""
+}
+
+// peerScope is the memory of one person, joined over channels and accounts by the identity links.
 func (s scopes) peerScope(a Address) string {
-	id := a.Channel + ":" + a.Peer
-	name, linked := s.person[id]
+	name, linked := s.person[a.Channel+":"+a.Account+":"+a.Peer]
+	if !linked {
+		name, linked = s.person[a.Channel+":"+a.Peer]
+	}
 	if !linked && !strings.Contains(a.Peer, ":") { // a peer "telegram:1" of another channel is not telegram's 1
 		name, linked = s.person[a.Peer]
 	}
@@ -263,5 +302,5 @@ func (s scopes) peerScope(a Address) string {
 	case linked:
 		return "person:" + name
 	}
-	return "peer:" + id
+	return a.account() + "peer:" + a.at() + a.Peer
 }
