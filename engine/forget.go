@@ -31,6 +31,9 @@ const selectChunk = 500
 // Selected lists what Forget would remove, by session and time. A session that is not stored selects
 // nothing; an id that is not is index.ErrNotFound.
 func (e *Engine) Selected(ctx context.Context, f Forgetting) ([]index.Message, error) {
+	if f.Match != "" && squeeze(f.Match) == "" {
+		return nil, errors.New("the words to match hold nothing that is seen") // or it would match everything
+	}
 	cond := f.any()
 	if f.All && cond {
 		return nil, fmt.Errorf("everything cannot be combined with other conditions")
@@ -146,9 +149,6 @@ func (e *Engine) condition(f Forgetting, session string) func(index.Message) boo
 		return true
 	}
 }
-
-// squeeze makes texts comparable whatever their case and white space.
-func squeeze(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 // rawText is the JSON of a message with its escapes resolved, for a search in all its parts.
 func rawText(raw json.RawMessage) string {

@@ -220,6 +220,32 @@ func TestForgettingSelects(t *testing.T) {
 	}
 }
 
+// What is matched is what a person sees, in the text, the caption and the host's message.
+func TestMatchAsSeen(t *testing.T) {
+	e := open(t, nil, nil)
+	texts := []string{"the Vault-Code is 4471", "the ｖａｕｌｔ－ｃｏｄｅ is ４４７１", "the va\u200bult\u00ad-co\u2060de\ufe0f is 4471", "the VAULT-code\u00a0is\n\t4471", "nothing of it",
+		"Straße in Koeln", "cafe\u0301 noir", "ﬁnal oﬀer", "ΟΔΥΣΣΕΥΣ"}
+	for i, text := range texts {
+		commit(t, e, turn(mainKey, fmt.Sprint("k", i), user(text, day+int64(i)*5000)))
+	}
+	for match, want := range map[string]int{
+		"vault-code is 4471": 4, "ＶＡＵＬＴ－ＣＯＤＥ　ＩＳ": 4, "vau\u200dlt": 4, "STRASSE": 1, "straße": 1, "CAFÉ": 1, "café": 1,
+		"final offer": 1, "οδυσσευς": 1, "οδυσσευσ": 1, "cafe noir": 0,
+	} {
+		rows, err := e.Selected(t.Context(), Forgetting{Match: match})
+		if err != nil || len(rows) != want {
+			t.Errorf("%q selects %d, want %d: %v", match, len(rows), want, err)
+		}
+	}
+	for _, match := range []string{" ", "\u200b", "\u00ad\ufe0f \u2060"} { // or everything would be gone
+		for _, f := range []Forgetting{{Match: match}, {Match: match, Session: mainKey}} {
+			if rows, err := e.Selected(t.Context(), f); err == nil || len(rows) > 0 {
+				t.Errorf("%q selects %d", match, len(rows))
+			}
+		}
+	}
+}
+
 // What is too old or too much goes by itself, once a day, and does not come back.
 func TestRetention(t *testing.T) {
 	now := time.UnixMilli(day).Add(10 * 24 * time.Hour)

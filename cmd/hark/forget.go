@@ -42,6 +42,12 @@ OpenClaw keeps its own transcripts. Delete there what shall be gone there too.`,
 		Example: "  hark forget --session telegram:direct:4471\n  hark forget --match 'vault code' --before 2025-01-01\n  hark forget --id 7k2mzq4x1c",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"id", "session", "person", "before", "match"} {
+				// An empty variable in a script must not widen what goes.
+				if flag := cmd.Flags().Lookup(name); flag.Changed && strings.TrimSpace(strings.Trim(flag.Value.String(), "[]")) == "" {
+					return usage("--%s is empty", name)
+				}
+			}
 			q, what, err := a.forgetting(f)
 			if err != nil {
 				return err
@@ -53,7 +59,7 @@ OpenClaw keeps its own transcripts. Delete there what shall be gone there too.`,
 	cmd.Flags().StringVar(&f.session, "session", "", "all messages of this session")
 	cmd.Flags().StringVar(&f.person, "person", "", "all messages of this person")
 	cmd.Flags().StringVar(&f.before, "before", "", "messages before this date (2025-01-31, or RFC 3339)")
-	cmd.Flags().StringVar(&f.match, "match", "", "messages that hold these words, whatever their case")
+	cmd.Flags().StringVar(&f.match, "match", "", "messages that hold these words, whatever their case, width and white space")
 	cmd.Flags().BoolVar(&f.all, "all", false, "everything stored for the agent")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would go, and remove nothing")
