@@ -199,6 +199,9 @@ func (w *worker) drain(ctx context.Context, progress func(done, left int)) error
 // have stored something. progress may be nil. It returns the first failure of the embedder; the
 // rest stays pending.
 func (e *Engine) Embed(ctx context.Context, progress func(done, left int)) error {
+	if err := e.Settle(ctx); err != nil {
+		return err
+	}
 	if e.worker == nil {
 		return nil
 	}

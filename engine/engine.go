@@ -47,16 +47,17 @@ type Options struct {
 // Engine is Hark's context engine over one agent's store. It may serve any number of sessions at
 // once and is safe for concurrent use. Use one Engine for each open store.
 type Engine struct {
-	store  *index.Store
-	emb    embed.Embedder // nil: words only
-	search *recall.Searcher
-	opts   Options
-	log    *slog.Logger
-	scopes scopes
-	tokens *counter
-	fence  string // nonce of this store's recall fences
-	worker *worker
-	states states
+	store   *index.Store
+	emb     embed.Embedder // nil: words only
+	search  *recall.Searcher
+	opts    Options
+	log     *slog.Logger
+	scopes  scopes
+	tokens  *counter
+	fence   string // nonce of this store's recall fences
+	worker  *worker
+	journal *journal
+	states  states
 
 	ingest   sync.Mutex // held where identities are looked up before they are written
 	children sync.Mutex // guards the spawn records in the store's state
@@ -110,6 +111,12 @@ func New(store *index.Store, emb embed.Embedder, opts *Options, log *slog.Logger
 	if emb != nil {
 		e.worker = startWorker(store, emb, log)
 	}
+	if e.journal, err = startJournal(context.Background(), e); err != nil {
+		if e.worker != nil {
+			err = errors.Join(err, e.worker.stop())
+		}
+		return nil, fmt.Errorf("read what was accepted: %w", err)
+	}
 	return e, nil
 }
 
@@ -160,11 +167,11 @@ func fenceNonce(ctx context.Context, store *index.Store) (string, error) {
 	return nonce, nil
 }
 
-// Close ends the background work of the engine, within twenty seconds. The store stays open.
+// Close ends the background work of the engine, within ten seconds for each kind. The store stays open.
 func (e *Engine) Close() error {
-	var err error
+	err := e.journal.close()
 	if !e.states.wait(statesWait) {
-		err = errors.New("what assemblies left to write was not written within ten seconds: the store is busy")
+		err = errors.Join(err, errors.New("what assemblies left to write was not written within ten seconds: the store is busy"))
 	}
 	if e.worker != nil {
 		err = errors.Join(err, e.worker.stop())
@@ -193,7 +200,8 @@ func info() Info {
 	}
 }
 
-// Bootstrap implements ContextEngine. It stores the history it is given and reads no files.
+// Bootstrap implements ContextEngine. It stores the history it is given and reads no files. A history
+// of a thousand new messages or more is accepted durably and stored in the background: see Settle.
 func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapResult, error) {
 	key := sessionKey(p.SessionKey, p.SessionTarget)
 	key = e.lineage(ctx, key, p.SessionID)
@@ -205,16 +213,11 @@ func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapRes
 		return BootstrapResult{Bootstrapped: true, Reason: "no history supplied; what was committed is stored"}, nil
 	}
 	known := e.storedEntries(ctx, sc.Session, p.SessionID, p.History)
-	from := max(0, known-1) // the last one tells where the new ones follow
-	d := delivery{key: key, sessionID: p.SessionID, partial: p.History[0].Seq > 1 || from > 0, page: true, ends: p.Complete}
-	for _, h := range p.History[from:] {
-		d.items = append(d.items, item{
-			raw:     h.Message,
-			created: parseTime(quoted(h.CreatedAt)),
-			place:   place{entryID: h.EntryID, parent: h.ParentID, idem: h.IdempotencyKey},
-		})
+	page := accepted{Key: key, SessionID: p.SessionID, Session: sc.Session, From: known, Complete: p.Complete, History: p.History}
+	if known < len(p.History) && e.journal.long(sc.Session, p.History[known:]) {
+		return e.bootstrapLater(ctx, page)
 	}
-	done, err := e.save(ctx, d)
+	done, err := e.saveHistory(ctx, page, func() bool { return p.Complete }, maxBatch)
 	if err != nil {
 		return BootstrapResult{}, fmt.Errorf("bootstrap %d messages: %w", len(p.History), err)
 	}
@@ -226,7 +229,22 @@ func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapRes
 	return BootstrapResult{
 		Bootstrapped: true, ImportedMessages: done.New,
 		Reason: fmt.Sprintf("%d messages supplied, %d new, %d stored already, %d unreadable",
-			len(p.History), done.New, done.Duplicate+from, done.skipped),
+			len(p.History), done.New, done.Duplicate+max(0, known-1), done.skipped),
+	}, nil
+}
+
+// bootstrapLater accepts a long history: it is durable, and its messages are stored in the background.
+func (e *Engine) bootstrapLater(ctx context.Context, a accepted) (BootstrapResult, error) {
+	fresh, err := e.unknown(ctx, a.Session, a.History[a.From:])
+	if err == nil {
+		err = e.journal.accept(ctx, a)
+	}
+	if err != nil {
+		return BootstrapResult{}, fmt.Errorf("bootstrap %d messages: %w", len(a.History), err)
+	}
+	return BootstrapResult{
+		Bootstrapped: true, ImportedMessages: fresh,
+		Reason: fmt.Sprintf("%d messages accepted, %d of them new; they are being stored in the background", len(a.History), fresh),
 	}, nil
 }
 

@@ -51,6 +51,9 @@ const maxExportBytes = 4 << 20
 // after 0, each other one where the page before it says. With only, one session is read.
 func (e *Engine) Export(ctx context.Context, only, session string, after int64) (ExportPage, error) {
 	page := ExportPage{Messages: []Exported{}}
+	if err := e.Settle(ctx); err != nil {
+		return page, err
+	}
 	list, err := e.store.Sessions(ctx)
 	if err != nil {
 		return page, fmt.Errorf("list sessions: %w", err)
@@ -133,7 +136,7 @@ func (e *Engine) Restore(ctx context.Context, messages []Exported) (index.Append
 		}
 		rows = append(rows, m)
 	}
-	done, err := e.append(ctx, rows, nil)
+	done, err := e.append(ctx, rows, nil, maxBatch)
 	if err != nil {
 		return done, fmt.Errorf("restore: %w", err)
 	}

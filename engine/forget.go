@@ -41,6 +41,9 @@ func (e *Engine) Selected(ctx context.Context, f Forgetting) ([]index.Message, e
 	if !f.All && !cond {
 		return nil, nil
 	}
+	if err := e.Settle(ctx); err != nil { // what was accepted belongs to it
+		return nil, err
+	}
 	if len(f.IDs) > 0 || len(f.Rows) > 0 {
 		return e.selectedByName(ctx, f)
 	}

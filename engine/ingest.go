@@ -39,6 +39,7 @@ type delivery struct {
 	partial        bool // not the session from its beginning: repetitions cannot be counted
 	page           bool // of the host's transcript: neighbours on the active branch
 	ends           bool // the active branch ends with the last item
+	batch          int  // rows a transaction; 0: maxBatch
 	receipt        *index.Receipt
 }
 
@@ -212,6 +213,9 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	if err := e.adopt(ctx, sc, d.sessionID); err != nil {
 		return out, err
 	}
+	if !d.page {
+		e.journal.said(sc.Session)
+	}
 	markTasks(msgs, sc)
 	kinds := classify(msgs, sc, d.heartbeat)
 
@@ -236,7 +240,7 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 		rows = append(rows, e.row(&msgs[i], it, sc, d.sessionID, kinds[i], keys))
 	}
 	e.markRestated(ctx, rows)
-	done, err := e.append(ctx, rows, d.receipt)
+	done, err := e.append(ctx, rows, d.receipt, cmp.Or(d.batch, maxBatch))
 	out.Appended = done
 	if err != nil {
 		return out, err
@@ -350,9 +354,9 @@ func (e *Engine) restated(ctx context.Context, key string, r *index.Message) (bo
 	return false, e.store.SetState(ctx, "restated", key, value)
 }
 
-// append writes rows, with a receipt in one transaction, and their vectors where the embedder is in
+// append writes rows, at most so many in a transaction, with a receipt in one transaction, and their vectors where the embedder is in
 // this process.
-func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *index.Receipt) (index.Appended, error) {
+func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *index.Receipt, most int) (index.Appended, error) {
 	if len(rows) == 0 && receipt == nil {
 		return index.Appended{}, nil
 	}
@@ -360,7 +364,7 @@ func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *inde
 	for start := 0; start == 0 || start < len(rows); {
 		end := len(rows)
 		if receipt == nil {
-			end = min(end, start+maxBatch)
+			end = min(end, start+most)
 		}
 		batch := rows[start:end]
 		done, err := e.store.Append(ctx, index.Batch{Messages: batch, Receipt: receipt})

@@ -28,6 +28,9 @@ func TestSameHistoryAgain(t *testing.T) {
 		if err != nil || res.ImportedMessages != want {
 			t.Errorf("%s: %+v %v", what, res, err)
 		}
+		if err := e.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		return time.Since(start)
 	}
 	first := boot("first", n, h[:n])

@@ -142,7 +142,7 @@ func (e *Engine) adopt(ctx context.Context, sc Scope, sessionID string) error {
 			m.Kind = index.Noise
 		}
 	}
-	if _, err := e.append(ctx, rows, nil); err != nil {
+	if _, err := e.append(ctx, rows, nil, maxBatch); err != nil {
 		return err
 	}
 	_, err = e.store.Forget(ctx, index.Selection{Seqs: seqs})

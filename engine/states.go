@@ -13,7 +13,7 @@ import (
 // How long a call waits for what it leaves behind to be written, and Close for all that is left.
 // Something else may hold the store's files for seconds; a turn shall not wait for it.
 const (
-	stateTries = 6 // each waits five seconds for another writer
+	stateTries = 15 // each waits two seconds for another writer
 	stateWait  = 100 * time.Millisecond
 	statesWait = 10 * time.Second
 )

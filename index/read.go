@@ -262,6 +262,28 @@ func (s *Store) States(ctx context.Context, bucket string) (map[string][]byte, e
 	return out, rows.Err()
 }
 
+// StateKeys returns the keys of a bucket, sorted.
+func (s *Store) StateKeys(ctx context.Context, bucket string) ([]string, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	rows, err := s.reads.QueryContext(ctx, `SELECT key FROM state WHERE bucket=? ORDER BY key`, bucket)
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return nil, fmt.Errorf("read state: %w", err)
+		}
+		out = append(out, key)
+	}
+	return out, rows.Err()
+}
+
 // SetState stores a small value durably; nil deletes it. The bucket "store" is taken.
 func (s *Store) SetState(ctx context.Context, bucket, key string, value []byte) error {
 	if err := s.enter(); err != nil {

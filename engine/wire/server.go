@@ -20,8 +20,8 @@ import (
 
 // Defaults of ServerOptions, and limits that are nobody's to set.
 const (
-	defaultDeadline = 60 * time.Second // of a call whose client names none
-	bodyTimeout     = 30 * time.Second // for a request to arrive
+	defaultDeadline = 60 * time.Second       // of a call whose client names none
+	bodyTimeout     = 30 * time.Second       // for a request to arrive
 	lastWords       = 100 * time.Millisecond // that the work of a call ends before the call, at most
 )
 
