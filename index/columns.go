@@ -166,9 +166,11 @@ func (c *columns) slot(seq int64) (int, bool) {
 		return 0, false
 	}
 	if i >= int64(len(c.rows)) || c.rows[i].seq != seq {
-		hi := int(min(i, int64(len(c.rows))))
-		j := sort.Search(hi, func(j int) bool { return c.rows[j].seq >= seq })
-		if j == hi || c.rows[j].seq != seq {
+		// Rows are missing before it, no more than are missing at all.
+		missing := c.rows[len(c.rows)-1].seq - c.rows[0].seq + 1 - int64(len(c.rows))
+		lo, hi := int(max(0, i-missing)), int(min(i, int64(len(c.rows))))
+		j := lo + sort.Search(max(0, hi-lo), func(j int) bool { return c.rows[lo+j].seq >= seq })
+		if j >= hi || c.rows[j].seq != seq {
 			return 0, false
 		}
 		i = int64(j)

@@ -2,12 +2,8 @@ package index
 
 import (
 	"cmp"
-	"container/list"
 	"slices"
 	"sort"
-	"sync"
-
-	"hark/index/terms"
 )
 
 const (
@@ -131,99 +127,16 @@ func (c *columns) bounds(slot int32) (s *session, at, from, to int, ok bool) {
 	return s, at, from, to, true
 }
 
-// episodeBudget bounds the bytes of merged documents kept.
-const episodeBudget = 32 << 20
-
-// episodes caches the merged documents of episodes, least recently used out first.
-type episodes struct {
-	mu    sync.Mutex
-	byKey map[episodeID]*list.Element // of *cachedEpisode
-	order list.List                   // most recent first
-	bytes int
-}
-
-type episodeID struct {
-	session uint32
-	first   int32
-}
-
-type cachedEpisode struct {
-	id   episodeID
-	gen  int
-	size int
-	e    *Episode
-}
-
-// at returns the episode talk[from:to] of a session.
-func (ec *episodes) at(c *columns, sid uint32, s *session, from, to int) *Episode {
-	id := episodeID{sid, s.talk[from]}
-	if e := ec.find(id, s.gen, to-from); e != nil {
-		return e
-	}
-	e := c.merge(sid, s.talk[from:to])
-	ec.keep(&cachedEpisode{id, s.gen, len(e.Doc.Bytes()) + 16*len(e.Seqs) + 200, e})
-	return e
-}
-
-func (ec *episodes) find(id episodeID, gen, n int) *Episode {
-	ec.mu.Lock()
-	defer ec.mu.Unlock()
-	el := ec.byKey[id]
-	if el == nil {
-		return nil
-	}
-	ce := el.Value.(*cachedEpisode)
-	if ce.gen != gen || len(ce.e.Seqs) != n {
-		ec.evict(el)
-		return nil
-	}
-	ec.order.MoveToFront(el)
-	return ce.e
-}
-
-func (ec *episodes) keep(ce *cachedEpisode) {
-	ec.mu.Lock()
-	defer ec.mu.Unlock()
-	if ec.byKey == nil {
-		ec.byKey = map[episodeID]*list.Element{}
-	}
-	if el := ec.byKey[ce.id]; el != nil {
-		ec.evict(el)
-	}
-	ec.byKey[ce.id] = ec.order.PushFront(ce)
-	ec.bytes += ce.size
-	for ec.bytes > episodeBudget && ec.order.Len() > 1 {
-		ec.evict(ec.order.Back())
-	}
-}
-
-// clear forgets all merged documents: they hold terms of forgotten rows.
-func (ec *episodes) clear() {
-	ec.mu.Lock()
-	defer ec.mu.Unlock()
-	ec.byKey, ec.bytes = nil, 0
-	ec.order.Init()
-}
-
-func (ec *episodes) evict(el *list.Element) {
-	ce := ec.order.Remove(el).(*cachedEpisode)
-	delete(ec.byKey, ce.id)
-	ec.bytes -= ce.size
-}
-
-// merge builds the episode of the given slots.
-func (c *columns) merge(sid uint32, slots []int32) *Episode {
+// episode builds the episode talk[from:to] of a session.
+func (c *columns) episode(sid uint32, slots []int32) *Episode {
 	e := &Episode{
 		Key:  EpisodeKey{c.names.byID[sid], c.rows[slots[0]].seq},
 		Seqs: make([]int64, len(slots)),
 	}
-	docs := make([]terms.Doc, len(slots))
 	for i, slot := range slots {
 		r := &c.rows[slot]
 		e.Seqs[i] = r.seq
 		e.Words += int(r.words)
-		docs[i] = c.doc(r)
 	}
-	e.Doc = terms.Merge(docs)
 	return e
 }

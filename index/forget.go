@@ -54,7 +54,6 @@ func (s *Store) remove(ctx context.Context, sel Selection, how removal) (int, er
 			s.cols.remove(slot)
 		}
 	}
-	s.episodes.clear()
 	s.words.announce(nil, changes)
 	if how.erase {
 		s.words.eraseSoon()

@@ -90,12 +90,11 @@ type EpisodeKey struct {
 }
 
 // Episode is a run of recallable messages of one session without a silence of over six hours,
-// at most 200 messages long. It is immutable.
+// at most 200 messages long.
 type Episode struct {
 	Key   EpisodeKey
 	Seqs  []int64 // in order of time, then row
 	Words int
-	Doc   terms.Doc // the terms of all messages, merged: see terms.Merge
 }
 
 // LangShare is the share of a language among the recallable messages.

@@ -44,11 +44,10 @@ type Store struct {
 
 	writing chan struct{} // holds one token while somebody writes; taken before mu
 
-	mu       sync.RWMutex // cols, spaces, use
-	cols     *columns
-	spaces   map[Space]*space
-	use      *space
-	episodes episodes
+	mu     sync.RWMutex // cols, spaces, use
+	cols   *columns
+	spaces map[Space]*space
+	use    *space
 
 	words  *words // nil when read-only
 	errors errorLog

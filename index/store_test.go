@@ -358,8 +358,12 @@ func TestEpisodes(t *testing.T) {
 		t.Errorf("episode %v, want %v", e.Seqs, want)
 	}
 	apple := terms.Term{Class: terms.Word, Text: "appl"}
-	if p := e.Doc.Lookup(apple.Hash(), nil); len(p) != 1 || p[0].TF != 3 {
-		t.Errorf("apples in the episode: %v", p)
+	counts := []int{0}
+	if v.Count(append(e.Seqs, 999), terms.NewSet([]uint32{apple.Hash()}), counts); counts[0] != 3 {
+		t.Errorf("apples in the episode: %v", counts)
+	}
+	if key, at, ok := v.EpisodeKey(l); !ok || key != e.Key || at != 1 {
+		t.Errorf("the late one: %v %d %v", key, at, ok)
 	}
 	if v.Episode(seqs[1]) != nil {
 		t.Error("noise has an episode")

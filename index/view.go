@@ -73,8 +73,21 @@ func (v *View) seqs(slots []int32) []int64 {
 	return out
 }
 
-// Episode returns the episode of a recallable row, nil for others. Merged documents are
-// cached; the value is shared and must not be changed.
+// EpisodeKey names the episode of a recallable row and says where in it the row stands, counted
+// from 0; ok is false for other rows.
+func (v *View) EpisodeKey(seq int64) (key EpisodeKey, at int, ok bool) {
+	i, ok := v.c.slot(seq)
+	if !ok {
+		return EpisodeKey{}, 0, false
+	}
+	s, at, from, _, ok := v.c.bounds(int32(i))
+	if !ok {
+		return EpisodeKey{}, 0, false
+	}
+	return EpisodeKey{v.c.names.byID[v.c.rows[i].session], v.c.rows[s.talk[from]].seq}, at - from, true
+}
+
+// Episode returns the episode of a recallable row, nil for others.
 func (v *View) Episode(seq int64) *Episode {
 	i, ok := v.c.slot(seq)
 	if !ok {
@@ -84,7 +97,17 @@ func (v *View) Episode(seq int64) *Episode {
 	if !ok {
 		return nil
 	}
-	return v.s.episodes.at(v.c, v.c.rows[i].session, s, from, to)
+	return v.c.episode(v.c.rows[i].session, s.talk[from:to])
+}
+
+// Count adds how often the terms of a set occur in rows to counts, which has a place for each
+// of them. Rows that do not exist count nothing.
+func (v *View) Count(seqs []int64, set *terms.Set, counts []int) {
+	for _, seq := range seqs {
+		if i, ok := v.c.slot(seq); ok {
+			set.Count(v.c.arena.bytes(v.c.rows[i].doc), counts)
+		}
+	}
 }
 
 // Stats describes the recallable messages, without computing anything.

@@ -2,27 +2,8 @@ package recall
 
 import (
 	"math"
-	"slices"
 	"sort"
-
-	"hark/index"
 )
-
-// dense is what the vector leg knows about the messages around the pool.
-type dense struct {
-	seqs     []int64   // ascending
-	cos      []float64 // of each: best of message and passages; NaN without a vector
-	mean     float64   // over all messages the filter admits
-	coverage float64   // share of the question's words the model knows
-}
-
-// of returns the cosine of a row, the store's mean where it has no vector.
-func (d *dense) of(seq int64) (cos float64, known bool) {
-	if i, ok := slices.BinarySearch(d.seqs, seq); ok && !math.IsNaN(d.cos[i]) {
-		return d.cos[i], true
-	}
-	return d.mean, false
-}
 
 // score computes all features and orders the pool, best first. d is nil without vectors.
 func (s *scorer) score(pool []*candidate, d *dense) {
@@ -40,44 +21,32 @@ func (s *scorer) score(pool []*candidate, d *dense) {
 // episode: what a conversation was about tells about each of its messages. A message without
 // a vector counts as an average one.
 func (s *scorer) denseScores(pool []*candidate, d *dense) {
-	at := func(seq int64) float64 {
-		v, _ := d.of(seq)
-		return v
-	}
 	a := s.cohesion * s.w.DenseSmooth
-	smooth := func(seq int64) float64 {
-		v, weight := at(seq), 1.0
-		if a > 0 {
-			prev, next := s.src.Around(seq, 1, 1)
-			for _, n := range append(prev, next...) {
-				v += a * at(n)
+	for _, c := range pool {
+		e := c.episode
+		if e == nil {
+			c.Dense = d.mean
+			continue
+		}
+		c.Cosine = e.cos[c.at]
+		v, weight := d.of(e, c.at), 1.0
+		for _, n := range [...]int{c.at - 1, c.at + 1} {
+			if a > 0 && n >= 0 && n < len(e.Seqs) {
+				v += a * d.of(e, n)
 				weight += a
 			}
 		}
-		return v / weight
-	}
-	episodes := map[index.EpisodeKey]float64{}
-	for _, c := range pool {
-		if v, ok := d.of(c.seq); ok {
-			c.Cosine = v
-		}
-		c.Dense = smooth(c.seq)
+		c.Dense = v / weight
 		if s.stats.Episodes < 2 {
 			continue
 		}
-		e := s.src.Episode(c.seq)
-		if e == nil || len(e.Seqs) == 0 {
-			continue
-		}
-		m, ok := episodes[e.Key]
-		if !ok {
-			for _, q := range e.Seqs {
-				m += at(q)
+		if !e.known {
+			for at := range e.Seqs {
+				e.mean += d.of(e, at)
 			}
-			m /= float64(len(e.Seqs))
-			episodes[e.Key] = m
+			e.mean, e.known = e.mean/float64(len(e.Seqs)), true
 		}
-		c.Dense += s.cohesion * m
+		c.Dense += s.cohesion * e.mean
 	}
 }
 

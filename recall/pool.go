@@ -76,26 +76,3 @@ func admits(f index.Filter, row index.Row) bool {
 	}
 	return slices.Contains(f.Scopes, row.Scope)
 }
-
-// surroundings lists the rows whose vectors smoothing needs, ascending: the pool, its
-// neighbours and its episodes.
-func surroundings(src source, pool []*candidate) []int64 {
-	var seqs []int64
-	episodes := src.Stats().Episodes >= 2
-	seen := map[index.EpisodeKey]bool{}
-	for _, c := range pool {
-		if episodes {
-			if e := src.Episode(c.seq); e != nil {
-				if !seen[e.Key] {
-					seen[e.Key] = true
-					seqs = append(seqs, e.Seqs...)
-				}
-				continue // neighbours are of the same episode
-			}
-		}
-		prev, next := src.Around(c.seq, 1, 1)
-		seqs = append(append(append(seqs, c.seq), prev...), next...)
-	}
-	slices.Sort(seqs)
-	return slices.Compact(seqs)
-}

@@ -1,10 +1,8 @@
 package recall
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"hark/embed"
@@ -157,21 +155,4 @@ func (s *Searcher) nearest(ctx context.Context, r Request, l *meaning) string {
 	}
 	l.vector, l.near = vs[0], near
 	return ""
-}
-
-// dense reads the cosines of the given rows, ascending.
-func (s *Searcher) dense(ctx context.Context, seqs []int64, l *legs) *dense {
-	d := &dense{mean: l.near.Mean, coverage: l.cover, seqs: seqs}
-	cos, err := s.store.Closeness(ctx, l.space, l.vector, seqs)
-	if err == nil {
-		d.cos = cos
-		return d
-	}
-	// What the leg itself returned is enough to go on.
-	hits := slices.SortedFunc(slices.Values(l.near.Hits), func(a, b index.Scored) int { return cmp.Compare(a.Seq, b.Seq) })
-	d.seqs, d.cos = make([]int64, len(hits)), make([]float64, len(hits))
-	for i, h := range hits {
-		d.seqs[i], d.cos[i] = h.Seq, h.Score
-	}
-	return d
 }

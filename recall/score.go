@@ -13,7 +13,7 @@ type source interface {
 	Row(seq int64) (index.Row, bool)
 	Doc(seq int64) (terms.Doc, bool)
 	Around(seq int64, before, after int) (prev, next []int64)
-	Episode(seq int64) *index.Episode
+	Count(seqs []int64, set *terms.Set, counts []int)
 	Stats() index.Stats
 }
 
@@ -43,7 +43,9 @@ type candidate struct {
 	seq      int64
 	row      index.Row
 	tf       *termFreqs
-	lexRank  int // 1-based rank in the lexical leg, 0 if it did not return it
+	episode  *episode // nil where there is none
+	at       int      // its place there
+	lexRank  int      // 1-based rank in the lexical leg, 0 if it did not return it
 	denseRnk int
 	Features
 }
@@ -51,7 +53,7 @@ type candidate struct {
 // termFreqs are the frequencies of the question's terms in one message.
 type termFreqs struct {
 	words, grams float64
-	all          []float64   // per term: weighted sum over fields
+	all          []float64   // per term: weighted sum over fields; shared where none occurs
 	sender       bool        // some term stands in the sender's name
 	passages     []passageTF // only passages that hold a term
 	any          bool
@@ -68,11 +70,12 @@ type scorer struct {
 	src      source
 	stats    index.Stats
 	terms    []term
-	n        float64 // messages
-	cohesion float64 // 0..1: how much neighbours tell about a message here
-	roles    bool    // the assistant writes much longer than people
+	set      *terms.Set // of the terms' hashes
+	none     []float64  // a zero for every term
+	n        float64    // messages
+	cohesion float64    // 0..1: how much neighbours tell about a message here
+	roles    bool       // the assistant writes much longer than people
 	freqs    map[int64]*termFreqs
-	postings []terms.Posting
 }
 
 func newScorer(w *Weights, src source, q []terms.QueryTerm, df []int) *scorer {
@@ -93,6 +96,11 @@ func newScorer(w *Weights, src source, q []terms.QueryTerm, df []int) *scorer {
 		}
 		s.terms = append(s.terms, t)
 	}
+	hashes := make([]uint32, len(s.terms))
+	for i := range s.terms {
+		hashes[i] = s.terms[i].hash
+	}
+	s.set, s.none = terms.NewSet(hashes), make([]float64, len(hashes))
 	return s
 }
 
@@ -129,7 +137,7 @@ func (s *scorer) freq(seq int64) *termFreqs {
 	if f, ok := s.freqs[seq]; ok {
 		return f
 	}
-	f := &termFreqs{all: make([]float64, len(s.terms))}
+	f := &termFreqs{all: s.none}
 	s.freqs[seq] = f
 	d, ok := s.src.Doc(seq)
 	if !ok {
@@ -137,34 +145,33 @@ func (s *scorer) freq(seq int64) *termFreqs {
 	}
 	f.words, f.grams = float64(d.Words()), float64(d.Grams())
 	var at []int // passage number to index in f.passages, plus one
-	for i := range s.terms {
-		s.postings = d.Lookup(s.terms[i].hash, s.postings[:0])
-		for _, p := range s.postings {
-			v, passage := float64(p.TF), int(p.Part)
-			switch p.Part {
-			case terms.PartCaption:
-				v, passage = v*s.w.Caption, 0
-			case terms.PartSender:
-				v, passage = v*s.w.Sender, 0
-				f.sender = true
-			case terms.PartDate:
-				v, passage = v*s.w.Date, 0
-			}
-			f.any = true
-			f.all[i] += v
-			if passage >= d.Passages() {
-				continue
-			}
-			if at == nil {
-				at = make([]int, d.Passages())
-			}
-			if at[passage] == 0 {
-				f.passages = append(f.passages, passageTF{float64(d.PassageWords(passage)), make([]float64, len(s.terms))})
-				at[passage] = len(f.passages)
-			}
-			f.passages[at[passage]-1].tf[i] += v
+	s.set.Visit(d, func(i int, p terms.Posting) {
+		v, passage := float64(p.TF), int(p.Part)
+		switch p.Part {
+		case terms.PartCaption:
+			v, passage = v*s.w.Caption, 0
+		case terms.PartSender:
+			v, passage = v*s.w.Sender, 0
+			f.sender = true
+		case terms.PartDate:
+			v, passage = v*s.w.Date, 0
 		}
-	}
+		if !f.any {
+			f.any, f.all = true, make([]float64, len(s.terms))
+		}
+		f.all[i] += v
+		if passage >= d.Passages() {
+			return
+		}
+		if at == nil {
+			at = make([]int, d.Passages())
+		}
+		if at[passage] == 0 {
+			f.passages = append(f.passages, passageTF{float64(d.PassageWords(passage)), make([]float64, len(s.terms))})
+			at[passage] = len(f.passages)
+		}
+		f.passages[at[passage]-1].tf[i] += v
+	})
 	return f
 }
 
@@ -291,34 +298,12 @@ func (s *scorer) session(pool []*candidate) {
 	if w.Session == 0 || s.cohesion == 0 || s.stats.Episodes < 2 {
 		return
 	}
-	type episode struct {
-		tf    []float64
-		words float64
-		score float64
-	}
-	seen := map[index.EpisodeKey]*episode{}
-	of := make([]*episode, len(pool))
 	var order []*episode
-	for k, c := range pool {
-		e := s.src.Episode(c.seq)
-		if e == nil {
-			continue
+	for _, c := range pool {
+		if e := c.episode; e != nil && e.tf == nil {
+			s.count(e)
+			order = append(order, e)
 		}
-		ep, ok := seen[e.Key]
-		if !ok {
-			ep = &episode{tf: make([]float64, len(s.terms)), words: float64(e.Words)}
-			for i := range s.terms {
-				if s.terms[i].Class == terms.Gram {
-					continue
-				}
-				for _, p := range e.Doc.Lookup(s.terms[i].hash, s.postings[:0]) {
-					ep.tf[i] += float64(p.TF)
-				}
-			}
-			seen[e.Key] = ep
-			order = append(order, ep)
-		}
-		of[k] = ep
 	}
 	n := float64(s.stats.Episodes)
 	avg := math.Max(1, s.stats.AvgEpisodeWords)
@@ -338,13 +323,13 @@ func (s *scorer) session(pool []*candidate) {
 		idf := t.class * math.Log(1+(n-ds+0.5)/(ds+0.5))
 		for _, ep := range order {
 			if ep.tf[i] > 0 {
-				ep.score += idf * s.saturate(ep.tf[i], w.SessionB, ep.words/avg)
+				ep.score += idf * s.saturate(ep.tf[i], w.SessionB, float64(ep.Words)/avg)
 			}
 		}
 	}
-	for k, c := range pool {
-		if of[k] != nil {
-			c.Session = s.cohesion * w.Session * of[k].score
+	for _, c := range pool {
+		if c.episode != nil {
+			c.Session = s.cohesion * w.Session * c.episode.score
 		}
 	}
 }

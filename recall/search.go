@@ -117,10 +117,7 @@ func (s *Searcher) question(q Question) []terms.QueryTerm {
 func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *legs, t *Trace) ([]*candidate, *scorer) {
 	v := s.store.View()
 	pool := s.pool(v, r, l)
-	var around []int64
-	if l.vector != nil {
-		around = surroundings(v, pool)
-	}
+	around := episodes(v, pool)
 	v.Close() // the vectors have a lock of their own, which is not to be waited for under this one
 	var d *dense
 	if l.vector != nil {

@@ -40,7 +40,8 @@ type Posting struct {
 //	6 bytes per entry, sorted by hash then part: hash uint32 LE, part, tf
 type Doc struct {
 	words, grams int
-	passages     []uint16
+	passages     int
+	lengths      []byte // of the passages, as stored
 	entries      []byte
 	raw          []byte
 }
@@ -60,10 +61,19 @@ func (d Doc) Words() int { return d.words }
 func (d Doc) Grams() int { return d.grams }
 
 // Passages is the number of passages, at least one.
-func (d Doc) Passages() int { return len(d.passages) }
+func (d Doc) Passages() int { return d.passages }
 
-// PassageWords is the length of passage i in content words.
-func (d Doc) PassageWords(i int) int { return int(d.passages[i]) }
+// PassageWords is the length of passage i in content words. It takes time in proportion to i.
+func (d Doc) PassageWords(i int) int {
+	at := 0
+	for {
+		v, n := binary.Uvarint(d.lengths[at:])
+		if i == 0 || n <= 0 {
+			return int(v)
+		}
+		i, at = i-1, at+n
+	}
+}
 
 // Bytes is the stored form.
 func (d Doc) Bytes() []byte { return d.raw }
@@ -116,17 +126,19 @@ func Parse(b []byte) (Doc, error) {
 	if nums[2] < 1 || nums[2] > maxPassages {
 		return Doc{}, ErrDoc
 	}
-	d.words, d.grams, d.passages = nums[0], nums[1], make([]uint16, nums[2])
-	for i := range d.passages {
+	d.words, d.grams, d.passages = nums[0], nums[1], nums[2]
+	start := at
+	for range d.passages {
 		v, n := binary.Uvarint(b[at:])
 		if n <= 0 || v > 1<<16-1 {
 			return Doc{}, ErrDoc
 		}
-		d.passages[i], at = uint16(v), at+n
+		at += n
 	}
 	if (len(b)-at)%entrySize != 0 {
 		return Doc{}, ErrDoc
 	}
+	d.lengths = b[start:at]
 	d.entries = b[at:]
 	return d, nil
 }
@@ -217,6 +229,7 @@ func (b *docBuilder) doc(words, grams int, lens []uint16) Doc {
 	raw = binary.AppendUvarint(raw, uint64(words))
 	raw = binary.AppendUvarint(raw, uint64(grams))
 	raw = binary.AppendUvarint(raw, uint64(len(lens)))
+	begin := len(raw)
 	for _, n := range lens {
 		raw = binary.AppendUvarint(raw, uint64(n))
 	}
@@ -230,37 +243,5 @@ func (b *docBuilder) doc(words, grams int, lens []uint16) Doc {
 		raw = append(raw, b.seen[i].part, uint8(min(j-i, 255)))
 		i = j
 	}
-	return Doc{words: words, grams: grams, passages: lens, entries: raw[start:], raw: raw}
-}
-
-// Merge adds up documents into one that has the same terms with summed frequencies in part 0
-// (text, caption, sender and date alike weigh as one): the terms of a run of messages.
-func Merge(docs []Doc) Doc {
-	sum := map[uint32]int{}
-	words := 0
-	for _, d := range docs {
-		words += d.Words()
-		for i := range d.Len() {
-			h, p := d.At(i)
-			if HashClass(h) != Gram {
-				sum[h] += int(p.TF)
-			}
-		}
-	}
-	hashes := make([]uint32, 0, len(sum))
-	for h := range sum {
-		hashes = append(hashes, h)
-	}
-	slices.Sort(hashes)
-	raw := []byte{docVersion}
-	raw = binary.AppendUvarint(raw, uint64(words))
-	raw = binary.AppendUvarint(raw, 0)
-	raw = binary.AppendUvarint(raw, 1)
-	raw = binary.AppendUvarint(raw, uint64(min(words, 1<<16-1)))
-	start := len(raw)
-	for _, h := range hashes {
-		raw = binary.LittleEndian.AppendUint32(raw, h)
-		raw = append(raw, 0, uint8(min(sum[h], 255)))
-	}
-	return Doc{words: words, passages: []uint16{uint16(min(words, 1<<16-1))}, entries: raw[start:], raw: raw}
+	return Doc{words: words, grams: grams, passages: len(lens), lengths: raw[begin:start], entries: raw[start:], raw: raw}
 }

@@ -2,6 +2,7 @@ package terms
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,16 +115,46 @@ func TestQueryReadsBothLanguages(t *testing.T) {
 	}
 }
 
-func TestMerge(t *testing.T) {
+func TestSetFindsWhatLookupFinds(t *testing.T) {
 	a := New()
-	x, _, _ := a.Doc(Input{Text: "red boat"})
-	y, _, _ := a.Doc(Input{Text: "blue boat"})
-	m := Merge([]Doc{x, y})
-	if got := m.Lookup(Term{Word, "boat"}.Hash(), nil); len(got) != 1 || got[0].TF != 2 {
-		t.Errorf("boat: %v", got)
+	d, _, _ := a.Doc(Input{Text: "a red boat and a blue boat\n\n" + strings.Repeat("long words of another passage. ", 60) + "boat", Sender: "Boat Man"})
+	var hashes []uint32
+	for _, w := range []string{"boat", "blue", "train", "boat", "passag"} {
+		hashes = append(hashes, Term{Word, w}.Hash())
 	}
-	if m.Words() != 4 {
-		t.Errorf("words %d", m.Words())
+	for i := range 40 { // what is not there, to crowd the table
+		hashes = append(hashes, Term{Word, fmt.Sprint("none", i)}.Hash())
+	}
+	set := NewSet(hashes)
+	got, counts, want := make([][]Posting, len(hashes)), make([]int, len(hashes)), make([]int, len(hashes))
+	set.Visit(d, func(term int, p Posting) { got[term] = append(got[term], p) })
+	set.Count(d.Bytes(), counts)
+	for i, h := range hashes {
+		found := d.Lookup(h, nil)
+		if !slices.Equal(got[i], found) {
+			t.Errorf("term %d: %v, want %v", i, got[i], found)
+		}
+		for _, p := range found {
+			want[i] += int(p.TF)
+		}
+	}
+	if !slices.Equal(counts, want) || counts[0] < 3 || counts[2] != 0 {
+		t.Errorf("counts %v, want %v", counts, want)
+	}
+}
+
+func TestLengthsOfPassages(t *testing.T) {
+	d, _, _ := New().Doc(Input{Text: strings.Repeat("ten words stand here in a row and all count. ", 90)})
+	p, err := Parse(d.Bytes())
+	if err != nil || p.Passages() < 3 {
+		t.Fatalf("%d passages, %v", p.Passages(), err)
+	}
+	sum := 0
+	for i := range p.Passages() {
+		sum += p.PassageWords(i)
+	}
+	if sum != p.Words() || p.PassageWords(0) == 0 {
+		t.Errorf("passages have %d words, the text %d", sum, p.Words())
 	}
 }
 
@@ -142,7 +173,8 @@ func FuzzDoc(f *testing.F) {
 		a.Query(text, nil)
 		if p, err := Parse(raw); err == nil {
 			p.Lookup(7, nil)
-			Merge([]Doc{p})
+			p.PassageWords(p.Passages() - 1)
+			NewSet([]uint32{7}).Visit(p, func(int, Posting) {})
 		}
 	})
 }
