@@ -57,7 +57,8 @@ func (tr *Trace) note(format string, args ...any) {
 func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) AssembleResult {
 	b := chooseBudget(p.TokenBudget, p.RuntimeSettings)
 	tr.Budget = BudgetTrace{Tokens: b.tokens, Source: b.source, Reason: b.reason}
-	ms := e.measureAll(p.Messages)
+	session := e.measuredAs(ctx, p)
+	ms := e.measureOf(ctx, session, p.Messages)
 	usable := e.applySettings(p.RuntimeSettings, b.usable, tr)
 	tr.Budget.Usable = usable
 	name := family(p.RuntimeSettings, p.Model)
@@ -106,6 +107,9 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 	res.EstimatedTokens = theirs(w.tokens + block.tokens + tokens + added)
 	res.SystemPromptAddition, res.Trace = addition, tr
 	res.ContextProjection = projection(p.RuntimeSettings)
+	if !p.Inspect {
+		e.keepMeasures(session, p.Messages, ms)
+	}
 	if w.start > 0 || len(changed) > 0 || w.tokens+block.tokens+tokens > limit {
 		res.PromptAuthority = PreassemblyMayOverflow
 	}
@@ -115,10 +119,10 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 // earlierBlocks returns the blocks of earlier turns that stay in place, and their tokens. All go at
 // once where the window is cut anew, and where they would take the room of what is recalled now.
 func (e *Engine) earlierBlocks(ctx context.Context, sc Scope, book *ledger, turn string, ms []*measure, w window, limit int, tr *Trace, inspect bool) (kept []keptBlock, tokens int) {
-	past := book.Now != nil && book.Now.Turn != turn && len(book.Now.Parts) > 0
-	had := len(book.Kept) > 0 || past && e.opts.KeepBlocks
-	if e.opts.KeepBlocks && !w.moved && e.mayNotRecall(sc) == "" {
-		kept = e.keptBlocks(ctx, book, turn, ms, w.start)
+	past := book.Now != nil && book.Now.Turn != turn && len(book.Now.Parts) > 0 && e.stays(*book.Now, ms, w, limit)
+	had := len(book.Kept) > 0 || past
+	if had && !w.moved && e.mayNotRecall(sc) == "" {
+		kept = e.keptBlocks(ctx, book, past, ms, w.start)
 		for _, k := range kept {
 			tokens += k.tokens
 		}
@@ -285,7 +289,7 @@ func ask(p AssembleParams, ms []*measure) asked {
 	if last >= 0 && !answered(ms) && (strings.TrimSpace(p.Prompt) == "" || textPrint(now.text) == ms[last].text) {
 		a.live = last
 		if a.prompt == "" && a.reason == "" && !ms[last].machine {
-			a.prompt = ms[last].words
+			a.prompt = wordsOf(p.Messages[last], ms[last])
 		}
 	}
 	before := len(ms)
@@ -293,8 +297,10 @@ func ask(p AssembleParams, ms []*measure) asked {
 		before = a.live
 	}
 	for i := before - 1; i >= 0; i-- {
-		if ms[i].isUser() && !ms[i].machine && ms[i].words != "" {
-			a.previous = ms[i].words
+		if !ms[i].isUser() || ms[i].machine {
+			continue
+		}
+		if a.previous = wordsOf(p.Messages[i], ms[i]); a.previous != "" {
 			break
 		}
 	}

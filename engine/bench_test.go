@@ -82,21 +82,33 @@ func BenchmarkAssemble(b *testing.B) {
 			call(b, e, h, "where is the laptop of ticket OPS-77?")
 		}
 	})
-	b.Run("just started", func(b *testing.B) {
-		for b.Loop() {
-			b.StopTimer()
-			tokens, err := newCounter()
-			if err != nil {
-				b.Fatal(err)
+	// A process that has just started: for a history nobody has seen, and for one that was served before.
+	for _, name := range []string{"first sight", "restarted"} {
+		b.Run(name, func(b *testing.B) {
+			session := map[string]string{"first sight": "", "restarted": "s"}[name]
+			for b.Loop() {
+				b.StopTimer()
+				e.keeping.Wait()
+				tokens, err := newCounter()
+				if err != nil {
+					b.Fatal(err)
+				}
+				e.mu.Lock()
+				clear(e.seen)
+				clear(e.unwritten)
+				e.tokens = tokens
+				e.mu.Unlock()
+				b.StartTimer()
+				p := AssembleParams{SessionID: session, Messages: h, Prompt: "ok", TokenBudget: 2_000_000}
+				if session != "" {
+					p.SessionKey = mainKey
+				}
+				if res, err := e.Assemble(b.Context(), p); err != nil || len(res.Kept) != len(h) {
+					b.Fatal(err, len(res.Kept))
+				}
 			}
-			e.mu.Lock()
-			clear(e.seen)
-			e.tokens = tokens
-			e.mu.Unlock()
-			b.StartTimer()
-			call(b, e, h, "ok")
-		}
-	})
+		})
+	}
 }
 
 // BenchmarkCommitTurn is what the host waits for after a reply.

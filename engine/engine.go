@@ -58,6 +58,8 @@ type Engine struct {
 	worker  *worker
 	journal *journal
 	states  states
+	keeping sync.WaitGroup // of lists of measures that are being written
+	writing sync.Mutex     // held while one is written or dropped
 
 	ingest   sync.Mutex // held where identities are looked up before they are written
 	children sync.Mutex // guards the spawn records in the store's state
@@ -68,15 +70,17 @@ type Engine struct {
 	alike     map[string]*alike
 	alikeRows int
 
-	mu       sync.Mutex
-	lineages map[string]string   // session id → session key
-	owners   map[string]bool     // session key → its person is the owner
-	ledgers  map[string]ledger   // what was recalled, by session
-	factors  map[string]float64  // tokens of a model family for one of ours
-	seen     map[uint64]*measure // decoded messages by the hash of their bytes
-	stored   map[string]int64    // rows by content key
-	served   Served
-	retained time.Time // when the retention was last applied
+	mu        sync.Mutex
+	lineages  map[string]string   // session id → session key
+	owners    map[string]bool     // session key → its person is the owner
+	ledgers   map[string]ledger   // what was recalled, by session
+	factors   map[string]float64  // tokens of a model family for one of ours
+	seen      map[uint64]*measure // decoded messages by the hash of their bytes
+	stored    map[string]int64    // rows by content key
+	unwritten map[string]int      // bytes of messages measured since the session's list was written
+	forgets   int                 // calls of forgetMeasures
+	served    Served
+	retained  time.Time // when the retention was last applied
 }
 
 var _ ContextEngine = (*Engine)(nil)
@@ -103,7 +107,7 @@ func New(store *index.Store, emb embed.Embedder, opts *Options, log *slog.Logger
 		scopes:   newScopes(o.AgentID, o.Policy, o.LearnCron, o.Links),
 		search:   recall.NewSearcher(store, emb, o.Recall, log),
 		lineages: map[string]string{}, owners: map[string]bool{},
-		ledgers: map[string]ledger{}, factors: map[string]float64{}, seen: map[uint64]*measure{}, stored: map[string]int64{}, alike: map[string]*alike{},
+		ledgers: map[string]ledger{}, factors: map[string]float64{}, seen: map[uint64]*measure{}, stored: map[string]int64{}, unwritten: map[string]int{}, alike: map[string]*alike{},
 	}
 	if e.fence, err = fenceNonce(context.Background(), store); err != nil {
 		return nil, fmt.Errorf("read the store's fence: %w", err)
@@ -170,6 +174,10 @@ func fenceNonce(ctx context.Context, store *index.Store) (string, error) {
 // Close ends the background work of the engine, within ten seconds for each kind. The store stays open.
 func (e *Engine) Close() error {
 	err := e.journal.close()
+	e.mu.Lock()
+	e.forgets++ // lists that nobody writes yet are left
+	e.mu.Unlock()
+	e.keeping.Wait()
 	if !e.states.wait(statesWait) {
 		err = errors.Join(err, errors.New("what assemblies left to write was not written within ten seconds: the store is busy"))
 	}

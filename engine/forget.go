@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -254,6 +255,9 @@ func (e *Engine) forgetStates(ctx context.Context, rows []index.Message) error {
 		if going[s.Session] == s.Messages {
 			gone[s.Session] = true
 		}
+	}
+	if err := e.forgetMeasures(ctx, slices.Sorted(maps.Keys(going))); err != nil {
+		return err
 	}
 	for session := range gone {
 		for _, bucket := range []string{"window", "recall", "cut", "owner"} {

@@ -197,6 +197,54 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// A block stays where its turn's tools read many times its tokens after it, so that these are not billed
+// again in the next turn; not where they read little, the provider has no cache, or a cut is near.
+func TestBlockStaysAfterLongLoop(t *testing.T) {
+	long := strings.Repeat("line of a file that a tool has read\n", 800)
+	for name, tc := range map[string]struct {
+		output, usage string
+		budget        Tokens
+		stays         bool
+	}{
+		"long":              {long, "", 50_000, true},
+		"short":             {"a short line", "", 50_000, false},
+		"long, from cache":  {long, `,"usage":{"input":10,"cacheRead":9000}`, 50_000, true},
+		"long, no cache":    {long, `,"usage":{"input":9000,"cacheRead":0}`, 50_000, false},
+		"long, a cut ahead": {long, "", 11_000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			e, done := openAt(t, dir, nil, nil)
+			storeNotes(t, e)
+			c := &dialog{t: t, budget: tc.budget}
+			for range 3 {
+				c.history = append(c.history, user("good morning", day), raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":"Good morning."}],"stopReason":"stop","timestamp":%d%s}`, day, tc.usage)))
+			}
+			const prompt = "where is the violet folder?"
+			first := c.assemble(e, c.history, prompt)
+			if len(blocksOf(t, first)) != 1 {
+				t.Fatal(first.Trace.Recall.Reason)
+			}
+			sent := append(slices.Clip(first.Messages), user(prompt, day+9000),
+				raw(`{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"read","arguments":{}}],"stopReason":"toolUse"}`),
+				raw(fmt.Sprintf(`{"role":"toolResult","toolCallId":"c1","toolName":"read","content":[{"type":"text","text":%s}]}`, encodeText(tc.output))))
+			c.history = append(append(c.history, sent[len(first.Messages):]...), assistant("In room 0.", day+9001))
+			for _, next := range []string{"thanks!", "where is the copper kettle?", "ok"} {
+				res := c.say(e, next, "Yes.")
+				if same := strings.HasPrefix(string(join(res.Messages)), string(join(sent))); same != tc.stays || (res.Trace.Recall.Kept > 0) != tc.stays {
+					t.Errorf("%s: the request before is a beginning of this one: %v, %d kept, %s", next, same, res.Trace.Recall.Kept, res.Trace.Window.Reason)
+				}
+				if res.EstimatedTokens > res.Trace.Budget.Usable {
+					t.Errorf("%s: over the budget", next)
+				}
+				done()
+				e, done = openAt(t, dir, nil, nil)
+			}
+			done()
+		})
+	}
+}
+
 // A ledger that outgrows its room goes as a whole, and with the window when that is cut.
 func TestLedgerGivesWay(t *testing.T) {
 	e := open(t, nil, &Options{KeepBlocks: true})

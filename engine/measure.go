@@ -1,12 +1,12 @@
 package engine
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"hash/maphash"
 	"runtime"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -26,12 +26,15 @@ type measure struct {
 	tokens  int
 	print   string // fingerprint
 	text    string // print of the text alone
-	words   string // of a user message: the cleaned text, shortened
+	words   string // of a user message: the cleaned text, shortened; see wordsOf
 	odd     bool   // no message object
 	madeUp  bool   // a result the host made up for a call without one
 	picture bool
 	model   string // that wrote it, and the tokens its provider counted of the request
 	billed  int
+	cached  int // of them, what a cache held
+
+	wordless bool // words is not known
 }
 
 // maxMeasures bounds the cache of measures, maxWords the text kept in one.
@@ -45,6 +48,11 @@ func (m *measure) isUser() bool { return m.role == "user" }
 
 // measureAll decodes and counts messages, each kind of bytes once.
 func (e *Engine) measureAll(raws []json.RawMessage) []*measure {
+	return e.measureOf(context.Background(), "", raws)
+}
+
+// measureOf is measureAll for the history of a session, of which the store may know the measures.
+func (e *Engine) measureOf(ctx context.Context, session string, raws []json.RawMessage) []*measure {
 	out := make([]*measure, len(raws))
 	keys := make([]uint64, len(raws))
 	for i, raw := range raws {
@@ -61,9 +69,18 @@ func (e *Engine) measureAll(raws []json.RawMessage) []*measure {
 	if len(fresh) == 0 {
 		return out
 	}
-	e.measureSome(raws, fresh, out)
+	rest := e.knownMeasures(ctx, session, raws, fresh, out)
+	inParallel(len(rest), func(n int) { out[rest[n]] = e.measureOne(raws[rest[n]]) })
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if session != "" {
+		if len(e.unwritten) >= maxRemembered {
+			clear(e.unwritten)
+		}
+		for _, i := range rest {
+			e.unwritten[session] += len(raws[i])
+		}
+	}
 	if len(e.seen)+len(fresh) > maxMeasures {
 		clear(e.seen)
 	}
@@ -73,26 +90,26 @@ func (e *Engine) measureAll(raws []json.RawMessage) []*measure {
 	return out
 }
 
-// measureSome fills out at the given indexes, in parallel where it is worth it.
-func (e *Engine) measureSome(raws []json.RawMessage, indexes []int, out []*measure) {
+// inParallel calls do for 0 to n-1, at once where there are many. do must not panic.
+func inParallel(n int, do func(i int)) {
 	const share = 8
-	if len(indexes) <= share {
-		for _, i := range indexes {
-			out[i] = e.measureOne(raws[i])
+	if n <= share {
+		for i := range n {
+			do(i)
 		}
 		return
 	}
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for part := range slices.Chunk(indexes, share) {
+	for from := 0; from < n; from += share {
 		g.Go(func() error {
-			for _, i := range part {
-				out[i] = e.measureOne(raws[i])
+			for i := from; i < min(from+share, n); i++ {
+				do(i)
 			}
 			return nil
 		})
 	}
-	_ = g.Wait() // measuring cannot fail
+	_ = g.Wait() // do returns no error
 }
 
 func (e *Engine) measureOne(raw json.RawMessage) *measure {
@@ -103,7 +120,7 @@ func (e *Engine) measureOne(raw json.RawMessage) *measure {
 	out := &measure{
 		role: m.role, calls: m.calls, result: m.result, stop: m.stop, custom: m.custom, machine: m.machine,
 		owner: m.owner, ms: m.millis(), tokens: e.tokens.message(&m, raw), print: m.fingerprint(),
-		model: m.model, billed: m.billed,
+		model: m.model, billed: m.billed, cached: m.cached,
 	}
 	for _, b := range m.blocks {
 		out.picture = out.picture || b.image() != ""
@@ -118,10 +135,12 @@ func (e *Engine) measureOne(raw json.RawMessage) *measure {
 		out.madeUp = isMadeUp(m.tool) || isMadeUp(body)
 	}
 	if m.role == "user" {
-		out.words = strings.Clone(cutRunes(m.said, maxWords))
+		out.words = shortWords(&m)
 	}
 	return out
 }
+
+func shortWords(m *message) string { return strings.Clone(cutRunes(m.said, maxWords)) }
 
 // textPrint identifies a text whatever its white space.
 func textPrint(text string) string {

@@ -91,6 +91,7 @@ type message struct {
 	odd     json.RawMessage // content of no known form
 	model   string
 	billed  int // tokens of the request that this message answers, as its provider counted them; 0 where not known
+	cached  int // of these, what a cache held
 }
 
 var errNotMessage = errors.New("not a message object")
@@ -119,7 +120,7 @@ func decodeAs(raw json.RawMessage, cover func(string) (string, int)) (message, e
 		at: parseTime(w.Timestamp), model: w.Model, other: w.Summary + w.Command + w.Output,
 	}
 	if u := float64(w.Usage.Input + w.Usage.CacheRead + w.Usage.CacheWrite); u > 0 && u < 1e9 {
-		m.billed = int(u)
+		m.billed, m.cached = int(u), int(max(w.Usage.CacheRead, 0))
 	}
 	m.plain, m.blocks = contentOf(w.Content)
 	if c := bytes.TrimSpace(w.Content); len(c) > 0 && !bytes.ContainsRune([]byte(`"[n`), rune(c[0])) {

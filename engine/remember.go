@@ -90,7 +90,7 @@ func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 	}
 	block := e.find(ctx, c, q, tr)
 	if !block.failed && !c.inspect && c.turn != "" {
-		c.book.Now = &entry{Turn: c.turn, Words: textPrint(c.question.prompt), Before: precedes(c.messages, c.question), Parts: block.parts, Sum: sum(block.message), Version: version}
+		c.book.Now = &entry{Turn: c.turn, Words: textPrint(c.question.prompt), Before: precedes(c.messages, c.question), Parts: block.parts, Sum: sum(block.message), Version: version, Tokens: block.tokens}
 		e.saveLedger(c.scope.Session, c.book)
 	}
 	return block

@@ -37,8 +37,12 @@ what is billed in full that legacy would have had from the cache, and why.
 FILE is a transcript in one of the formats of "hark import", or a recording of the
 host's calls. Without it a session is made up: 200 turns with tool loops, changing
 topics, questions about earlier sessions, and compactions. Other plans: chat (no
-tools), tools (long loops), steady (no compaction, a budget that the session
-outgrows), nothing (nothing to recall), all.
+tools), tools (long loops), work (long loops with long outputs), steady (no
+compaction, a budget that the session outgrows), nothing (nothing to recall), all.
+
+Added cost is shown twice: as a share of what legacy costs, and as a share of what
+all of legacy's input tokens would cost without a cache. "hark" leaves the block of a
+turn in place only where its tools read much; "all stay" is recall.keep_blocks.
 
 The last lines say whether the run keeps to what Hark promises; the command fails
 where it does not. The cache is taken to be warm and free to write to.`,
@@ -61,7 +65,7 @@ where it does not. The cache is taken to be warm and free to write to.`,
 	fl := cmd.Flags()
 	fl.IntVar(&f.turns, "turns", f.turns, "turns of a made-up session")
 	fl.IntVar(&f.seed, "seed", f.seed, "what a made-up session is made from")
-	fl.StringVar(&f.plan, "plan", f.plan, "made-up session: mixed, chat, tools, steady, nothing or all")
+	fl.StringVar(&f.plan, "plan", f.plan, "made-up session: mixed, chat, tools, work, steady, nothing or all")
 	fl.StringVar(&f.session, "session", "", "session of a recording, by its key; all without it")
 	fl.IntVar(&f.budget, "budget", f.budget, "tokens of a transcript's context")
 	fl.Float64Var(&f.prices.Input, "price-input", f.prices.Input, "price of a token billed in full")
@@ -133,7 +137,7 @@ func (a *app) cacheSessions(file string, f evalCacheFlags) ([]*cache.Session, er
 			}
 		}
 		if len(out) == 0 {
-			return nil, usage("--plan has to be mixed, chat, tools, steady, nothing or all, not %q", f.plan)
+			return nil, usage("--plan has to be mixed, chat, tools, work, steady, nothing or all, not %q", f.plan)
 		}
 		return out, nil
 	}
@@ -181,7 +185,7 @@ func (a *app) printCache(p playedSession, chosen int, brief bool) {
 				(r.Tokens-r.Same)-(was.Tokens-was.Same), r.Recall, r.Break)
 		}
 	}
-	a.printf("\n%-18s %8s %10s %7s %9s %7s %9s %5s %6s %11s %7s %8s\n", "engine", "requests", "tokens", "alike", "in full", "blocks", "recall", "cuts", "early", "cost", "added", "of input")
+	a.printf("\n%-18s %8s %10s %7s %9s %7s %9s %5s %6s %11s %7s %8s\n", "engine", "requests", "tokens", "alike", "in full", "blocks", "recall", "cuts", "early", "cost", "of cost", "of input")
 	for _, t := range p.Totals {
 		a.printf("%-18s %8d %10d %6.1f%% %9d %7d %9d %5d %6d %11.0f %+6.1f%% %+7.2f%%\n", t.Engine, t.Requests, t.Tokens, 100*t.Same, t.Full, t.Blocks, t.Recall, t.Cuts, t.Early, t.Cost, 100*t.Added, 100*t.OfInput)
 	}

@@ -49,6 +49,43 @@ func FromMessages(name string, messages []json.RawMessage, budget int) (*Session
 	return s, nil
 }
 
+// uncached is the session as a provider without a cache would have billed it: engines may look.
+func (s *Session) uncached() *Session {
+	bill := func(messages []json.RawMessage) []json.RawMessage {
+		if messages == nil {
+			return nil
+		}
+		out := make([]json.RawMessage, len(messages))
+		for i, m := range messages {
+			if out[i] = m; headOf(m).Role == "assistant" {
+				out[i] = withUsage(m)
+			}
+		}
+		return out
+	}
+	c := *s
+	c.Turns = make([]Turn, len(s.Turns))
+	for i, t := range s.Turns {
+		t.Messages, t.History = bill(t.Messages), bill(t.History)
+		c.Turns[i] = t
+	}
+	return &c
+}
+
+// withUsage is a message whose request was billed in full.
+func withUsage(m json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(m, &fields) != nil {
+		return m
+	}
+	fields["usage"] = json.RawMessage(`{"input":10000,"cacheRead":0}`)
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return m
+	}
+	return out
+}
+
 // call is a line of a recording of the host's calls.
 type call struct {
 	Ev     string `json:"ev"`

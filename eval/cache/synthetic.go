@@ -33,7 +33,9 @@ func Plans(turns int, seed uint64) []Plan {
 	steady.Name, steady.Compact, steady.Budget = "steady", 0, 60_000
 	nothing.Name, nothing.NoMemory, nothing.Questions, nothing.Compact = "nothing recalled", true, 0, 0
 	nothing.Budget = 400_000
-	return []Plan{mixed, chat, tools, steady, nothing}
+	work := mixed
+	work.Name, work.Tools, work.Calls, work.Output, work.Compact, work.Budget = "work", 0.8, 8, 3000, 15, 200_000
+	return []Plan{mixed, chat, tools, work, steady, nothing}
 }
 
 // writer makes the words of a session.
