@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"hark/engine/mask"
 	"hark/memorybridge"
@@ -263,10 +264,11 @@ func (e *Engine) shortened(raws []json.RawMessage, ms []*measure, w window, limi
 
 // asked is the question of a call.
 type asked struct {
-	prompt   string // what the person says now, cleaned
-	previous string // what a person said before
-	live     int    // index of the current user message among the call's, -1 where the host appends it
-	reason   string // why nothing is asked
+	prompt   string    // what the person says now, cleaned
+	previous string    // what a person said before
+	live     int       // index of the current user message among the call's, -1 where the host appends it
+	reason   string    // why nothing is asked
+	stamp    time.Time // that the envelope of the prompt carries, in no zone; zero without one
 }
 
 // ask finds what a person says now: the prompt, or in the host's tool loop the last user message.
@@ -280,7 +282,7 @@ func ask(p AssembleParams, ms []*measure) asked {
 	text, _ := sanitize(p.Prompt)
 	now := clean(text)
 	now.text, _ = mask.Text(now.text) // the question may go to an embedder on the network
-	a := asked{prompt: now.text, live: -1}
+	a := asked{prompt: now.text, live: -1, stamp: stampOf(text)}
 	if now.machine {
 		if a.prompt = taskOf(now.text); a.prompt == "" {
 			a.reason = "not a person's words"

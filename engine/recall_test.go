@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"hark/embed/embedtest"
 	"hark/index"
@@ -136,5 +137,38 @@ func TestWrongClock(t *testing.T) {
 	h := []json.RawMessage{user("hello again", 1_600_000_000_000), assistant("hi", day+99_999_999)}
 	if block, tr := question(t, e, mainKey, "which gym locker code is mine?", h...); !strings.Contains(block, "7713") {
 		t.Errorf("%s, %d on screen", tr.Recall.Reason, tr.Recall.OnScreen)
+	}
+}
+
+// TIME-02: "yesterday" is relative to the message that says it, in the user's zone, not to the
+// clock of the machine.
+func TestTimeOfTheMessage(t *testing.T) {
+	east := time.FixedZone("UTC+8", 8*3600)
+	e := open(t, nil, &Options{Location: east}) // the machine's clock says December
+	at := func(d string) int64 {
+		v, err := time.ParseInLocation("2006-01-02 15:04", d, east)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.UnixMilli()
+	}
+	for i, d := range []string{"2026-11-03 12:00", "2026-11-05 00:30", "2026-11-06 23:40", "2026-11-28 12:00"} {
+		commit(t, e, turn(otherKey, "k"+d, user(fmt.Sprintf("we fed the %s geese on the island", []string{"grey", "white", "brown", "black"}[i]), at(d))))
+	}
+	for _, c := range []struct {
+		prompt  string
+		history []json.RawMessage
+		first   string
+	}{
+		{"[Sat 2026-11-07 08:00 GMT+8] which geese did we feed yesterday?", nil, "brown"},
+		{"[Telegram Ann id:42 +2h 2026-11-04 18:53] what geese did we feed yesterday?", nil, "grey"},
+		{"and which geese on the island yesterday?", []json.RawMessage{user("and which geese on the island yesterday?", at("2026-11-06 00:10"))}, "white"},
+		{"welche geese waren es vor drei Tagen?", nil, "black"}, // no other clock than the host's
+	} {
+		block, tr := question(t, e, mainKey, c.prompt, c.history...)
+		_, after, _ := strings.Cut(block, "> we fed the ")
+		if !strings.HasPrefix(after, c.first) {
+			t.Errorf("%s: %s, %+v\n%s", c.prompt, tr.Recall.Reason, tr.Recall, block)
+		}
 	}
 }

@@ -117,7 +117,7 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 		kinds = append(kinds, index.Tool)
 	}
 	res, err := e.search.Search(ctx, recall.Request{
-		Question: q, Filter: c.scope.filter(kinds), Exclude: shown.rows,
+		Question: q, Filter: c.scope.filter(kinds), Exclude: shown.rows, Asked: e.askedAt(c),
 	})
 	t.Took = time.Since(started)
 	if err != nil {
@@ -155,6 +155,20 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 		return recalled{}
 	}
 	return e.pack(hits, room-frame, t)
+}
+
+// askedAt is when the turn's words were said, in the user's zone: what the message itself says where
+// it does.
+func (e *Engine) askedAt(c recallCall) time.Time {
+	q := c.question
+	switch {
+	case q.live >= 0 && c.messages[q.live].ms > 0:
+		return time.UnixMilli(c.messages[q.live].ms).In(e.opts.Location)
+	case !q.stamp.IsZero():
+		s := q.stamp
+		return time.Date(s.Year(), s.Month(), s.Day(), s.Hour(), s.Minute(), 0, 0, e.opts.Location)
+	}
+	return e.opts.Clock().In(e.opts.Location)
 }
 
 // version identifies what is stored, as far as it can be recalled.

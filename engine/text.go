@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -39,6 +40,7 @@ var (
 	weekdayStamp    = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})?(?: \S+)?$`)
 	channelWord     = regexp.MustCompile(`^(?i:telegram|whatsapp|discord|slack|signal|imessage|bluebubbles|matrix|msteams|teams|microsoft teams|webchat|web|sms|email|gmail|line|feishu|lark|google ?chat|mattermost|nextcloud(?: talk)?|nostr|irc|zalo|zalouser|twitch|qqbot|qq|wechat|dingtalk|voice|tlon|synology-chat)\b`)
 	envelopeProof   = regexp.MustCompile(`(?:^|\s)(?:id:\S+|\+\d+[smhdw]|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})`)
+	stamped         = regexp.MustCompile(`\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}`)
 	envelopeClock   = regexp.MustCompile(`\d{1,2}:\d{2}`)
 	afterName       = regexp.MustCompile(`\s+(?:\(?@\S+|\(?id:|\+\d|\d{4}-\d{2}-\d{2}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s\d)`)
 	messageIDLine   = regexp.MustCompile(`(?m)^\[(?:message_id|message id|slack message id|reply_to_id): ?[^\]\n]*\][ \t]*$\n?`)
@@ -186,6 +188,25 @@ func envelope(inside string) (sender string, ok bool) {
 		name = name[:loc[0]]
 	}
 	return plainLine(name), true
+}
+
+// stampOf is the date and time in the envelopes and timestamps before a person's words, as UTC; zero
+// where there is none.
+func stampOf(text string) time.Time {
+	c := cleaned{text: strings.TrimSpace(text)}
+	for {
+		if m := bracketed.FindStringSubmatch(c.text); m != nil {
+			if _, ok := envelope(m[1]); ok {
+				if at, err := time.Parse("2006-01-02 15:04", strings.Replace(stamped.FindString(m[1]), "T", " ", 1)); err == nil {
+					return at
+				}
+			}
+		}
+		before := c.text
+		if c.stripHead(); c.text == before {
+			return time.Time{}
+		}
+	}
 }
 
 // senderName reads a display name out of the host's metadata JSON.

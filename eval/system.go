@@ -159,7 +159,7 @@ func (h *harkSystem) Rank(ctx context.Context, q Query, k int) (Ranked, error) {
 	}
 	started := time.Now()
 	res, err := h.search.Search(ctx, recall.Request{
-		Question: recall.Question{Text: q.Text}, Filter: index.Filter{AllScopes: true}, K: k,
+		Question: recall.Question{Text: q.Text}, Filter: index.Filter{AllScopes: true}, K: k, Asked: h.lib.clock(q),
 	})
 	if err != nil {
 		return Ranked{}, fmt.Errorf("search: %w", err)

@@ -1,7 +1,9 @@
 package index
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"hark/index/terms"
 )
@@ -108,6 +110,38 @@ func (v *View) Count(seqs []int64, set *terms.Set, counts []int) {
 			set.Count(v.c.arena.bytes(v.c.rows[i].doc), counts)
 		}
 	}
+}
+
+// During lists the recallable rows with a time from from up to, and not including, to, in the
+// order in which they were stored: nil where there are more than most.
+func (v *View) During(from, to time.Time, most int) []int64 {
+	a, b := from.UnixMilli(), to.UnixMilli()
+	var out []int64
+	for i := range v.c.rows {
+		r := &v.c.rows[i]
+		if r.time < a || r.time >= b || !r.talk() {
+			continue
+		}
+		if len(out) == most {
+			return nil
+		}
+		out = append(out, r.seq)
+	}
+	return out
+}
+
+// Newest is the time of the newest message that the filter admits, zero where there is none.
+func (v *View) Newest(f Filter) time.Time {
+	a, newest := v.c.admission(f), int64(math.MinInt64)
+	for i := range v.c.rows {
+		if r := &v.c.rows[i]; r.time > newest && !a.none && a.admits(r) {
+			newest = r.time
+		}
+	}
+	if newest == math.MinInt64 {
+		return time.Time{}
+	}
+	return time.UnixMilli(newest)
 }
 
 // Stats describes the recallable messages, without computing anything.

@@ -1,9 +1,6 @@
 package recall
 
-import (
-	"math"
-	"sort"
-)
+import "math"
 
 // score computes all features and orders the pool, best first. d is nil without vectors.
 func (s *scorer) score(pool []*candidate, d *dense) {
@@ -75,12 +72,7 @@ func (s *scorer) fuse(pool []*candidate, d *dense) {
 			c.Score += weight * (c.Dense - base) / sd
 		}
 	}
-	sort.Slice(pool, func(i, j int) bool {
-		if pool[i].Score != pool[j].Score {
-			return pool[i].Score > pool[j].Score
-		}
-		return pool[i].seq < pool[j].seq
-	})
+	order(pool)
 }
 
 // fuseUniverse is the number of messages over which the spread of the words is taken: about

@@ -1,9 +1,11 @@
 package recall
 
 import (
+	"cmp"
 	"slices"
 
 	"hark/index"
+	"hark/index/terms"
 )
 
 // unseen leaves out what is on screen: the confidence is about what recall could add to that.
@@ -14,9 +16,14 @@ func unseen(pool []*candidate, shown map[int64]bool) []*candidate {
 	return slices.DeleteFunc(slices.Clone(pool), func(c *candidate) bool { return shown[c.seq] })
 }
 
+// order sorts candidates, best first; equal ones by row.
+func order(pool []*candidate) {
+	slices.SortFunc(pool, func(a, b *candidate) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.seq, b.seq)) })
+}
+
 // pool is the union of the hits of both legs, the neighbours of the lexical ones (a short
 // answer may hold no word of its question).
-func (s *Searcher) pool(v *index.View, r Request, l *legs) []*candidate {
+func (s *Searcher) pool(v *index.View, r Request, q []terms.QueryTerm, l *legs, t times) []*candidate {
 	var pool []*candidate
 	at := map[int64]*candidate{}
 	add := func(seq int64) *candidate {
@@ -48,6 +55,7 @@ func (s *Searcher) pool(v *index.View, r Request, l *legs) []*candidate {
 			add(n)
 		}
 	}
+	s.during(v, r, t, q, add)
 	for i := 0; i < len(pool) && len(pool) < smallPool; i++ {
 		if e := v.Episode(pool[i].seq); e != nil {
 			for _, n := range e.Seqs {

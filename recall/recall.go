@@ -23,8 +23,11 @@ type Question struct {
 type Request struct {
 	Question Question
 	Filter   index.Filter
-	Exclude  map[int64]bool // rows already on screen
-	K        int            // hits wanted; 0 means 50
+	// Asked is when the question was asked, in the zone of who asked: what "yesterday" is relative
+	// to. Zero leaves times in the question unread.
+	Asked   time.Time
+	Exclude map[int64]bool // rows already on screen
+	K       int            // hits wanted; 0 means 50
 
 	WordsOnly bool          // the meaning is not asked, so that no embedder is
 	Wait      time.Duration // for the meaning, in place of Options.DenseWait; 0 means that

@@ -35,6 +35,7 @@ type Features struct {
 	Cosine  float64 // best of message and passages; NaN without a vector
 	Dense   float64 // cosine smoothed over neighbours and episode
 	Matched float64 // share of the question's idf mass in this message
+	Near    float64 // 0..1: how near it was said to the time that the question speaks of
 	Score   float64 // fused
 }
 

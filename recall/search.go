@@ -68,7 +68,9 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 		r.K = 50
 	}
 	q := s.question(r.Question)
-	if len(q) == 0 && s.emb == nil {
+	when := s.timesOf(r, q)
+	q = when.asked(q)
+	if len(q) == 0 && s.emb == nil && !when.only {
 		t.Asked = "only stop words"
 		return res, nil
 	}
@@ -76,7 +78,7 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ranked, sc := s.rank(ctx, r, q, legs, t)
+	ranked, sc := s.rank(ctx, r, q, when, legs, t)
 	if err := s.finish(ctx, r, ranked, sc, &legs.meaning, res); err != nil {
 		return nil, err
 	}
@@ -114,9 +116,9 @@ func (s *Searcher) question(q Question) []terms.QueryTerm {
 }
 
 // rank scores the union of both legs and the neighbours of the lexical hits.
-func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *legs, t *Trace) ([]*candidate, *scorer) {
+func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, when times, l *legs, t *Trace) ([]*candidate, *scorer) {
 	v := s.store.View()
-	pool := s.pool(v, r, l)
+	pool := s.pool(v, r, q, l, when)
 	around := episodes(v, pool)
 	v.Close() // the vectors have a lock of their own, which is not to be waited for under this one
 	var d *dense
@@ -127,7 +129,12 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, l *
 	defer v.Close()
 	sc := newScorer(&s.w, v, q, l.words.DF)
 	sc.score(pool, d)
+	when.prefer(pool)
+	t.time(when)
 	t.Pool, t.Cohesion, t.Confidence = len(pool), round(sc.cohesion), round(sc.confidence(unseen(pool, r.Exclude), r.Question))
+	if when.told(unseen(pool, r.Exclude)) {
+		t.Confidence = max(t.Confidence, sureOfTime)
+	}
 	for i, x := range sc.terms {
 		if x.Class == terms.Gram {
 			continue

@@ -1,12 +1,16 @@
 package recall
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Trace tells how a search came to its result: every stage with its numbers, and for every
 // candidate why it was shown or not. It names messages by row and id and holds no text.
 type Trace struct {
 	Asked      string        `json:"asked"` // "" or why nothing was asked
 	Terms      []TermTrace   `json:"terms,omitempty"`
+	Times      []TimeTrace   `json:"times,omitempty"`
 	Lexical    LegTrace      `json:"lexical"`
 	Dense      LegTrace      `json:"dense"`
 	Pool       int           `json:"pool"`     // candidates scored
@@ -21,6 +25,13 @@ type TermTrace struct {
 	Candidates int     `json:"candidates"` // that hold it
 	Weight     float64 `json:"weight"`     // 0 where no candidate does
 	Used       bool    `json:"used"`       // took part in choosing candidates
+}
+
+// TimeTrace is a time that the question speaks of; To is not in it.
+type TimeTrace struct {
+	Words string    `json:"words"` // of the question
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
 }
 
 // LegTrace is what one leg did.
@@ -54,7 +65,15 @@ type Explanation struct {
 	Cosine      float64 `json:"cosine"`
 	Dense       float64 `json:"dense"`
 	Matched     float64 `json:"matched"`
+	Near        float64 `json:"near,omitempty"` // 1: said at the time that the question speaks of
 	Score       float64 `json:"score"`
+}
+
+// time notes the times that the question speaks of.
+func (t *Trace) time(w times) {
+	for _, s := range w.spans {
+		t.Times = append(t.Times, TimeTrace{w.text[s.Start:s.End], s.From, s.To})
+	}
 }
 
 func (c *candidate) explain(rank int, fate string) Explanation {
@@ -65,6 +84,6 @@ func (c *candidate) explain(rank int, fate string) Explanation {
 	return Explanation{
 		Seq: c.seq, Rank: rank, Fate: fate, LexicalRank: c.lexRank, DenseRank: c.denseRnk,
 		Text: c.Text, Context: c.Context, Session: c.Session, Lexical: c.Lexical,
-		Cosine: cos, Dense: c.Dense, Matched: c.Matched, Score: c.Score,
+		Cosine: cos, Dense: c.Dense, Matched: c.Matched, Near: round(c.Near), Score: c.Score,
 	}
 }

@@ -146,6 +146,7 @@ func searching() question[searchQuery, found] {
 			Question: recall.Question{Text: q.Query},
 			Filter:   index.Filter{AllScopes: true, Session: q.Session},
 			K:        min(q.K, 1000),
+			Asked:    time.Now().In(a.set.location()),
 		})
 		if err != nil {
 			return found{}, fmt.Errorf("search: %w", err)
