@@ -64,11 +64,8 @@ func literal(lit []byte, name string) ([]byte, int) {
 		return lit, 0
 	}
 	masked, n := Text(text)
-	if n == 0 && name != "" && weigh(name) != nothing && text != "" && !strings.ContainsAny(text, " \n") {
-		f := finder{text: text}
-		if f.value(name, weigh(name), 0, len(text), isUpper(name)); len(f.found) > 0 {
-			masked, n = Label(f.found[0].Kind), 1
-		}
+	if n == 0 && name != "" && text != "" {
+		masked, n = member(name, text)
 	}
 	if n == 0 {
 		return lit, 0
@@ -80,4 +77,24 @@ func literal(lit []byte, name string) ([]byte, int) {
 		return lit, 0
 	}
 	return bytes.TrimSpace(b.Bytes()), n
+}
+
+// member masks the value of a name as it would be masked in the text of the JSON.
+func member(name, text string) (string, int) {
+	f := finder{text: text}
+	switch {
+	case strings.EqualFold(name, "authorization") || strings.EqualFold(name, "proxy-authorization"):
+		f.authorization(0)
+	case isCookie(name):
+		f.cookies(0)
+	case name == "auth" && isBasic(text):
+		f.add(0, len(text), "basic credentials")
+	case weigh(name) != nothing && !strings.Contains(text, "\n"):
+		where := inText
+		if isUpper(name) {
+			where = atOption
+		}
+		f.value(name, weigh(name), 0, len(text), where)
+	}
+	return replaced(text, f.found)
 }

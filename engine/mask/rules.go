@@ -53,6 +53,110 @@ var rules = []rule{
 	{begin: "sk-svcacct-", set: url, least: 20, kind: "openai key"},
 	{begin: "sk-admin-", set: url, least: 20, kind: "openai key"},
 	{begin: "sk-", set: url, least: 24, kind: "api key", plain: true},
+	{begin: "gloas-", set: url, least: 40, kind: "gitlab token"},
+	{begin: "glagent-", set: url, least: 40, kind: "gitlab token"},
+	{begin: "glsoat-", set: url, least: 18, kind: "gitlab token"},
+	{begin: "glffct-", set: url, least: 18, kind: "gitlab token"},
+	{begin: "glft-", set: url, least: 18, kind: "gitlab token"},
+	{begin: "glimt-", set: url, least: 20, kind: "gitlab token"},
+	{begin: "sk_test_", set: letters, least: 16, kind: "stripe key"},
+	{begin: "rk_test_", set: letters, least: 16, kind: "stripe key"},
+	{begin: "sess-", set: letters, least: 32, kind: "openai key", plain: true},
+	{begin: "AQ.Ab8", set: url, least: 30, kind: "google api key"},
+	{begin: "xoxc-", set: url, least: 16, kind: "slack token"},
+	{begin: "xoxd-", set: dotted, least: 16, kind: "slack token"},
+	{begin: "pscale_pw_", set: dotted, least: 30, kind: "planetscale token"},
+	{begin: "pscale_tkn_", set: dotted, least: 30, kind: "planetscale token"},
+	{begin: "pscale_oauth_", set: dotted, least: 30, kind: "planetscale token"},
+	{begin: "napi_", set: letters, least: 32, kind: "neon key"},
+	{begin: "npg_", set: letters, least: 12, kind: "neon key", plain: true},
+	{begin: "EAAA", set: url, least: 40, kind: "facebook or square token", plain: true},
+	{begin: "EAAC", set: letters, least: 80, kind: "facebook token", plain: true},
+	{begin: "EAAG", set: letters, least: 80, kind: "facebook token", plain: true},
+	{begin: "EAAM", set: letters, least: 80, kind: "facebook token", plain: true},
+	{begin: "IGQV", set: url, least: 80, kind: "instagram token", plain: true},
+	{begin: "IGAA", set: url, least: 80, kind: "instagram token", plain: true},
+	{begin: "syt_", set: under, least: 20, kind: "matrix token", plain: true},
+	{begin: "mct_", set: under, least: 30, kind: "matrix token", plain: true},
+	{begin: "rnd_", set: letters, least: 24, kind: "render key", plain: true},
+	{begin: "vcp_", set: letters, least: 24, kind: "vercel token", plain: true},
+	{begin: "vca_", set: letters, least: 24, kind: "vercel token", plain: true},
+	{begin: "vci_", set: letters, least: 24, kind: "vercel token", plain: true},
+	{begin: "vcr_", set: letters, least: 24, kind: "vercel token", plain: true},
+	{begin: "vck_", set: letters, least: 24, kind: "vercel token", plain: true},
+	{begin: "vercel_blob_rw_", set: under, least: 24, kind: "vercel token"},
+	{begin: "phx_", set: letters, least: 30, kind: "posthog key", plain: true},
+	{begin: "phs_", set: letters, least: 30, kind: "posthog key", plain: true},
+	{begin: "pa-", set: url, least: 32, kind: "voyage key", plain: true},
+	{begin: "fw_", set: letters, least: 20, kind: "fireworks key", plain: true},
+	{begin: "tk_", set: letters, least: 24, kind: "api token", plain: true},
+	{begin: "HRKU-", set: url, least: 32, kind: "heroku key"},
+	{begin: "CCIPAT_", set: under, least: 40, kind: "circleci token"},
+	{begin: "CCIPRJ_", set: under, least: 40, kind: "circleci token"},
+	{begin: "bkua_", set: lowHex, least: 40, kind: "buildkite token"},
+	{begin: "pat-na1-", set: url, least: 32, kind: "hubspot token"},
+	{begin: "pat-eu1-", set: url, least: 32, kind: "hubspot token"},
+	{begin: "lin_oauth_", set: letters, least: 32, kind: "linear key"},
+	{begin: "ATCTT3", set: url, least: 60, kind: "atlassian token"},
+	{begin: "ATBB", set: letters, least: 28, kind: "bitbucket password", plain: true},
+	{begin: "sqp_", set: lowHex, least: 40, kind: "sonar token"},
+	{begin: "squ_", set: lowHex, least: 40, kind: "sonar token"},
+	{begin: "sqa_", set: lowHex, least: 40, kind: "sonar token"},
+	{begin: "sgp_", set: under, least: 40, kind: "sourcegraph token"},
+	{begin: "sk.eyJ", set: dotted, least: 60, kind: "mapbox token"},
+	{begin: "LTAI", set: letters, least: 16, most: 24, kind: "alibaba key", plain: true},
+	{begin: "AKID", set: letters, least: 32, most: 32, kind: "tencent key", plain: true},
+	{begin: "ABSK", set: letters, least: 100, kind: "aws bedrock key"},
+	{begin: "cfut_", set: letters, least: 32, kind: "cloudflare key"},
+	{begin: "cfat_", set: letters, least: 32, kind: "cloudflare key"},
+	{begin: "cfk_", set: letters, least: 32, kind: "cloudflare key"},
+	{begin: "cio", set: letters, least: 32, most: 32, kind: "crates.io token", plain: true},
+	{begin: "oy2", set: letters, least: 43, most: 43, kind: "nuget key", plain: true},
+	{begin: "dckr_oat_", set: url, least: 20, kind: "docker token"},
+	{begin: "dt0c01.", set: dotted, least: 60, kind: "dynatrace token"},
+	{begin: "dt0s01.", set: dotted, least: 60, kind: "dynatrace token"},
+	{begin: "e2b_", set: lowHex, least: 40, kind: "e2b key"},
+	{begin: "dtn_", set: lowHex, least: 40, kind: "daytona key"},
+	{begin: "rpa_", set: letters, least: 36, kind: "runpod key", plain: true},
+	{begin: "bb_live_", set: url, least: 20, kind: "browserbase key", plain: true},
+	{begin: "apify_api_", set: letters, least: 30, kind: "apify token"},
+	{begin: "pylf_v", set: under, least: 40, kind: "logfire token", plain: true},
+	{begin: "wandb_v1_", set: under, least: 40, kind: "wandb key"},
+	{begin: "ctx7sk-", set: url, least: 30, kind: "api key"},
+	{begin: "cal_live_", set: letters, least: 32, kind: "cal.com key"},
+	{begin: "tr_prod_", set: letters, least: 18, kind: "trigger.dev key", plain: true},
+	{begin: "tr_dev_", set: letters, least: 18, kind: "trigger.dev key", plain: true},
+	{begin: "signkey-prod-", set: lowHex, least: 32, kind: "inngest key"},
+	{begin: "xau_", set: letters, least: 32, kind: "xata key", plain: true},
+	{begin: "ory_pat_", set: letters, least: 28, kind: "ory token"},
+	{begin: "dp.ct.", set: letters, least: 32, kind: "doppler token"},
+	{begin: "dp.sa.", set: letters, least: 32, kind: "doppler token"},
+	{begin: "dp.scim.", set: letters, least: 32, kind: "doppler token"},
+	{begin: "CFPAT-", set: url, least: 40, kind: "contentful token"},
+	{begin: "shippo_live_", set: lowHex, least: 40, kind: "shippo token"},
+	{begin: "rzp_live_", set: letters, least: 14, kind: "razorpay key"},
+	{begin: "pdl_live_apikey_", set: under, least: 30, kind: "paddle key"},
+	{begin: "access-production-", set: url, least: 36, kind: "plaid token"},
+	{begin: "tfp_", set: dotted, least: 40, kind: "typeform token", plain: true},
+	{begin: "rdme_", set: letters, least: 60, kind: "readme key"},
+	{begin: "ico-", set: letters, least: 32, most: 32, kind: "infracost key", plain: true},
+	{begin: "NRII-", set: url, least: 30, kind: "new relic key"},
+	{begin: "AKCp", set: letters, least: 60, kind: "jfrog key"},
+	{begin: "m0-", set: letters, least: 40, most: 40, kind: "mem0 key", plain: true},
+	{begin: "WPL_AP1.", set: dotted, least: 16, kind: "linkedin secret"},
+	{begin: "A21AA", set: url, least: 80, kind: "paypal token", plain: true},
+	{begin: "sha256~", set: url, least: 43, most: 43, kind: "openshift token"},
+	{begin: "kgat_", set: lowHex, least: 32, kind: "kaggle token"},
+	{begin: "KGAT_", set: lowHex, least: 32, kind: "kaggle token"},
+	{begin: "mlsn.", set: lowHex, least: 60, kind: "mailersend token"},
+	{begin: "live_", set: letters, least: 30, kind: "mollie key", plain: true},
+	{begin: "flyv1_", set: letters, least: 40, kind: "fly token"},
+	{begin: "fo1_", set: url, least: 43, kind: "fly token"},
+	{begin: "fm1r_", set: letters, least: 60, kind: "fly token"},
+	{begin: "fm1a_", set: letters, least: 60, kind: "fly token"},
+	{begin: "lsk_", set: letters, least: 32, kind: "api key", plain: true},
+	{begin: "fal_", set: letters, least: 32, kind: "api key", plain: true},
+	{begin: "nvcf-", set: url, least: 40, kind: "nvidia key"},
 	{begin: "sk_live_", set: letters, least: 16, kind: "stripe key"},
 	{begin: "sk_test_", set: letters, least: 16, kind: "stripe key"},
 	{begin: "rk_live_", set: letters, least: 16, kind: "stripe key"},
@@ -165,66 +269,14 @@ func (r *rule) match(w string) int {
 		return 0
 	}
 	rest := w[len(r.begin):end]
-	if distinct(rest) < 4 {
+	if distinct(rest) < 4 || worded(rest) {
 		return 0
 	}
 	if r.plain {
 		lower, upper, digit, _ := classes(rest)
-		if !digit || !lower || !upper && !longRun(rest) {
+		if !digit || !lower || !upper && !longRun(rest) || strings.HasPrefix(rest, "AA") {
 			return 0
 		}
 	}
 	return end
-}
-
-// longRun reports a part without separators that no word is as long as.
-func longRun(s string) bool {
-	run := 0
-	for i := range len(s) {
-		if run++; !alnum(s[i]) {
-			run = 0
-		}
-		if run >= 20 {
-			return true
-		}
-	}
-	return false
-}
-
-// odd knows keys by their shape: JSON web tokens, Discord's, Airtable's, Terraform's, Mailchimp's
-// and Azure's.
-func odd(w string) (size int, kind string) {
-	w = strings.TrimRight(w, ".-_~")
-	switch {
-	case strings.HasPrefix(w, "eyJ"):
-		if jwt(w) {
-			return len(w), "json web token"
-		}
-	case len(w) >= 37 && len(w) <= 38 && w[32] == '-' && hex(w[:32]) && strings.HasPrefix(w[33:], "us") && digits(w[35:]):
-		return len(w), "mailchimp key"
-	case strings.Contains(w, ".atlasv1."):
-		if len(w) >= 60 {
-			return len(w), "terraform token"
-		}
-	case len(w) >= 80 && strings.HasPrefix(w, "pat") && w[min(17, len(w)-1)] == '.' && hex(w[18:]):
-		return len(w), "airtable token"
-	case len(w) >= 38 && len(w) <= 42 && strings.Contains(w, "8Q~"):
-		return len(w), "azure client secret"
-	case len(w) >= 59 && (w[0] == 'M' || w[0] == 'N' || w[0] == 'O'):
-		parts := strings.Split(w, ".")
-		if len(parts) == 3 && len(parts[0]) >= 23 && len(parts[0]) <= 28 && len(parts[1]) == 6 && len(parts[2]) >= 27 {
-			_, upper, digit, _ := classes(parts[0])
-			if upper && digit {
-				return len(w), "discord token"
-			}
-		}
-	}
-	return 0, ""
-}
-
-// jwt reports three parts, of which the first two are encoded JSON objects.
-func jwt(w string) bool {
-	head, rest, ok := strings.Cut(w, ".")
-	body, sign, signed := strings.Cut(rest, ".")
-	return ok && signed && len(head) >= 12 && len(body) >= 8 && len(sign) >= 10 && strings.HasPrefix(body, "eyJ") && !strings.Contains(sign, ".") || ok && strings.Count(w, ".") == 4 && len(w) > 100
 }
