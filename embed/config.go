@@ -100,6 +100,20 @@ func (c Config) instruction() string {
 	return fmt.Sprintf("%q/%q", c.PassagePrefix, c.QueryPrefix)
 }
 
+// serverOf identifies the server of a base URL, without what may be secret in it; "" is the usual one.
+func serverOf(base string) string {
+	u, err := url.Parse(trimURL(base, "/embeddings", "/embed"))
+	if base == "" || err != nil {
+		return ""
+	}
+	server := strings.ToLower(u.Scheme+"://"+u.Host) + strings.TrimSuffix(u.Path, "/")
+	switch server {
+	case "https://api.openai.com/v1", "http://localhost:11434", "http://localhost:11434/api", "http://127.0.0.1:11434", "http://127.0.0.1:11434/api":
+		return ""
+	}
+	return server
+}
+
 var errNoModel = errors.New("no embedding model is named for the given base URL: set the model as the server calls it")
 
 func trimURL(s string, suffixes ...string) string {

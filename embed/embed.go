@@ -24,11 +24,15 @@ type Model struct {
 	Name        string
 	Dim         int    // 0 = not known yet (remote, before the first answer)
 	Instruction string // what is put before texts, empty for nothing
+	Server      string // whose it is, where it is not at the provider's usual address: another may call another model the same
 }
 
 // String returns a stable identity, e.g. "builtin/hark-static-40k-256@256".
 func (m Model) String() string {
 	s := m.Provider + "/" + m.Name + "@" + strconv.Itoa(m.Dim)
+	if m.Server != "" {
+		s += "~" + m.Server
+	}
 	if m.Instruction != "" {
 		s += "#" + m.Instruction
 	}
@@ -67,6 +71,9 @@ type InProcess interface{ InProcess() bool }
 
 // Coverer reports which share (0..1) of a text's words the model knows; an embedder without it knows all.
 type Coverer interface{ Coverage(text string) float64 }
+
+// Reporter tells how a provider was when it was last asked: nil while it answers.
+type Reporter interface{ Unavailable() *UnavailableError }
 
 // Errors a caller branches on.
 var (

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,9 +106,26 @@ type doer struct{ client *http.Client }
 
 func newDoer() *doer {
 	return &doer{&http.Client{
+		Transport: sayingProxy(),
 		// Following would send texts to an address the user never named.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// sayingProxy is the usual transport, which names the proxy where that one refuses a connection.
+func sayingProxy() http.RoundTripper {
+	usual, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t := usual.Clone()
+	t.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, _ *http.Request, res *http.Response) error {
+		if res.StatusCode == http.StatusOK {
+			return nil
+		}
+		return &fault{kind: misconfigured, reason: fmt.Sprintf("the proxy %s refuses the connection (HTTP %s): check HTTPS_PROXY and NO_PROXY", proxy.Host, res.Status)}
+	}
+	return t
 }
 
 // maxAnswer bounds an answer: 2048 vectors of 4096 numbers in JSON are about 100 MB.

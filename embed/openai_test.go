@@ -58,7 +58,7 @@ func TestChromemFunctionConforms(t *testing.T) {
 	}
 }
 
-// Without a key the given server is asked and nothing else, even with a key for another one in the environment.
+// Without a key the given server is asked and nothing else, even with a key for another one in the environment. (EMB-11, EMB-13)
 func TestOpenAIRequest(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-of-somebody-else")
 	s := newServer(t)
@@ -79,7 +79,7 @@ func TestOpenAIRequest(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(openAIRequest{})); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
-	if got, want := e.Model().String(), `openai/some-model@24#"doc: "/"ask: "`; got != want {
+	if got, want := e.Model().String(), "openai/some-model@24~"+s.URL+`/v1#"doc: "/"ask: "`; got != want {
 		t.Errorf("model %s, want %s", got, want)
 	}
 }
@@ -96,7 +96,7 @@ func TestOpenAISendsTheKey(t *testing.T) {
 	}
 }
 
-// Whatever a server answers, no bad vector gets out, and the error says what to do.
+// Whatever a server answers, no bad vector gets out, and the error says what to do. (EMB-06, EMB-11, OBS-02)
 func TestOpenAIBadAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -151,7 +151,7 @@ func TestOpenAIBadAnswers(t *testing.T) {
 	}
 }
 
-// A text in a batch whose vector is unusable fails alone.
+// A text in a batch whose vector is unusable fails alone. (EMB-06)
 func TestOpenAIIsolatesBadVectors(t *testing.T) {
 	for _, bad := range []string{"null", "[0,0,0]", "[NaN,1,1]", "[null,1,1]", "[1e99,1,1]"} {
 		s := newServer(t)
@@ -182,7 +182,7 @@ func TestOpenAIIsolatesBadVectors(t *testing.T) {
 	}
 }
 
-// Texts over the model's limit are embedded in parts, in whatever script they are, with the others of their batch.
+// Texts over the model's limit are embedded in parts, in whatever script they are, with the others of their batch. (EMB-03)
 func TestLongTextsAreEmbeddedInParts(t *testing.T) {
 	colons := strings.Repeat("：", 600)
 	large := strings.Repeat("the river runs by the market and the garden ", 100<<10/44)

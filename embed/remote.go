@@ -66,7 +66,17 @@ func newRemote(provider string, b backend, cfg Config, log *slog.Logger) *Remote
 
 // Model implements Embedder. Dim is 0 until it is configured or the server first answered.
 func (r *Remote) Model() Model {
-	return Model{Provider: r.provider, Name: r.cfg.Model, Dim: int(r.dim.Load()), Instruction: r.cfg.instruction()}
+	return Model{Provider: r.provider, Name: r.cfg.Model, Dim: int(r.dim.Load()), Instruction: r.cfg.instruction(), Server: serverOf(r.cfg.BaseURL)}
+}
+
+// Unavailable implements Reporter. It asks nothing.
+func (r *Remote) Unavailable() *UnavailableError {
+	r.gate.mu.Lock()
+	defer r.gate.mu.Unlock()
+	if r.gate.last == nil {
+		return nil
+	}
+	return r.gate.unavailable(time.Until(r.gate.until))
 }
 
 // Embed implements Embedder.

@@ -57,7 +57,7 @@ func scriptedRemote(b *scripted, log *strings.Builder) *Remote {
 	return newRemote("scripted", b, cfg.withDefaults(), slog.New(handler))
 }
 
-// A 429 pauses everybody for as long as the server said: passages wait and succeed, questions fail at once.
+// A 429 pauses everybody for as long as the server said: passages wait and succeed, questions fail at once. (EMB-07)
 func TestThrottleIsSharedAndQuestionsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &scripted{latency: time.Millisecond, script: func(n int, _ []string) error {
@@ -103,7 +103,7 @@ func TestThrottleIsSharedAndQuestionsDoNotWait(t *testing.T) {
 }
 
 // A provider that fails for an hour, with five callers who come back when told: few requests, two at most at a time,
-// one line in the log, and recovery by itself.
+// one line in the log, and recovery by itself. (EMB-14)
 func TestOutageIsNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -346,6 +346,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// EMB-05.
 func TestTextIsMadeSafe(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"plain", "plain"},

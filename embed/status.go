@@ -71,6 +71,12 @@ func errorFault(e apiError, status int, h http.Header) *fault {
 		f.reason = "the account's quota is used up: " + f.reason
 	case status == http.StatusTooManyRequests || says("rate_limit"):
 		f.kind = throttled
+	case status == http.StatusForbidden && e.message == "":
+		f.kind = misconfigured
+		f.reason = "the server, or a proxy before it, forbids the request: check the base URL, HTTP_PROXY and NO_PROXY: " + f.reason
+	case status == http.StatusProxyAuthRequired:
+		f.kind = misconfigured
+		f.reason = "the proxy wants a user and password: check HTTP_PROXY and NO_PROXY: " + f.reason
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		f.kind = misconfigured
 		f.reason = "the server refuses the API key: " + f.reason

@@ -31,9 +31,7 @@ func (e *Engine) Assemble(ctx context.Context, p AssembleParams) (res AssembleRe
 		if e.states.late() {
 			tr.note("the store is busy: what is remembered of this call is written later")
 		}
-		e.mu.Lock()
-		e.served.Assembled = e.opts.Clock().UTC()
-		e.mu.Unlock()
+		e.accounts.assembled(tr)
 	}
 	return res, nil
 }

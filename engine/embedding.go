@@ -30,17 +30,18 @@ type worker struct {
 	emb     embed.Embedder
 	log     *slog.Logger
 	local   bool
+	ail     func(reason string) // hears why the embedder does not answer, and "" when it does
 	kick    chan struct{}
 	cancel  context.CancelFunc
 	group   *errgroup.Group
 	stopped chan struct{}
 }
 
-func startWorker(store *index.Store, emb embed.Embedder, log *slog.Logger) *worker {
+func startWorker(store *index.Store, emb embed.Embedder, log *slog.Logger, ail func(reason string)) *worker {
 	ctx, cancel := context.WithCancel(context.Background())
 	in, ok := emb.(embed.InProcess)
 	w := &worker{
-		store: store, emb: emb, log: log, local: ok && in.InProcess(),
+		store: store, emb: emb, log: log, ail: ail, local: ok && in.InProcess(),
 		kick: make(chan struct{}, 1), cancel: cancel, group: new(errgroup.Group), stopped: make(chan struct{}),
 	}
 	if dim := w.knownDim(ctx); dim > 0 {
@@ -107,6 +108,7 @@ func (w *worker) run(ctx context.Context) {
 		for {
 			err := w.drain(ctx, nil)
 			if err == nil {
+				w.ail("")
 				backoff = minBackoff
 				break
 			}
@@ -118,6 +120,7 @@ func (w *worker) run(ctx context.Context) {
 			if errors.As(err, &down) && down.After > wait {
 				wait = down.After
 			}
+			w.ail(reasonOf(err))
 			w.log.Warn("embedding postponed", "error", err, "retry", wait)
 			backoff = min(backoff*2, maxBackoff)
 			timer := time.NewTimer(wait)

@@ -47,19 +47,20 @@ type Options struct {
 // Engine is Hark's context engine over one agent's store. It may serve any number of sessions at
 // once and is safe for concurrent use. Use one Engine for each open store.
 type Engine struct {
-	store   *index.Store
-	emb     embed.Embedder // nil: words only
-	search  *recall.Searcher
-	opts    Options
-	log     *slog.Logger
-	scopes  scopes
-	tokens  *counter
-	fence   string // nonce of this store's recall fences
-	worker  *worker
-	journal *journal
-	states  states
-	keeping sync.WaitGroup // of lists of measures that are being written
-	writing sync.Mutex     // held while one is written or dropped
+	store    *index.Store
+	emb      embed.Embedder // nil: words only
+	search   *recall.Searcher
+	opts     Options
+	log      *slog.Logger
+	scopes   scopes
+	tokens   *counter
+	fence    string // nonce of this store's recall fences
+	worker   *worker
+	accounts accounts
+	journal  *journal
+	states   states
+	keeping  sync.WaitGroup // of lists of measures that are being written
+	writing  sync.Mutex     // held while one is written or dropped
 
 	ingest   sync.Mutex // held where identities are looked up before they are written
 	children sync.Mutex // guards the spawn records in the store's state
@@ -79,8 +80,7 @@ type Engine struct {
 	stored    map[string]int64    // rows by content key
 	unwritten map[string]int      // bytes of messages measured since the session's list was written
 	forgets   int                 // calls of forgetMeasures
-	served    Served
-	retained  time.Time // when the retention was last applied
+	retained  time.Time           // when the retention was last applied
 }
 
 var _ ContextEngine = (*Engine)(nil)
@@ -112,8 +112,12 @@ func New(store *index.Store, emb embed.Embedder, opts *Options, log *slog.Logger
 	if e.fence, err = fenceNonce(context.Background(), store); err != nil {
 		return nil, fmt.Errorf("read the store's fence: %w", err)
 	}
+	e.accounts.clock = o.Clock
+	if err := e.accounts.load(context.Background(), store); err != nil {
+		log.Warn("account of earlier turns unreadable", "error", err)
+	}
 	if emb != nil {
-		e.worker = startWorker(store, emb, log)
+		e.worker = startWorker(store, emb, log, func(reason string) { e.accounts.ail(DegradedMeaning, reason) })
 	}
 	if e.journal, err = startJournal(context.Background(), e); err != nil {
 		if e.worker != nil {
@@ -184,7 +188,7 @@ func (e *Engine) Close() error {
 	if e.worker != nil {
 		err = errors.Join(err, e.worker.stop())
 	}
-	return err
+	return errors.Join(err, e.accounts.close(e.store))
 }
 
 // Info implements ContextEngine.
@@ -210,7 +214,8 @@ func info() Info {
 
 // Bootstrap implements ContextEngine. It stores the history it is given and reads no files. A history
 // of a thousand new messages or more is accepted durably and stored in the background: see Settle.
-func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (BootstrapResult, error) {
+func (e *Engine) Bootstrap(ctx context.Context, p BootstrapParams) (res BootstrapResult, err error) {
+	defer func() { e.counted(ctx, "bootstrap", false, err) }()
 	key := sessionKey(p.SessionKey, p.SessionTarget)
 	key = e.lineage(ctx, key, p.SessionID)
 	sc := e.scopes.of(key, p.SessionID, false)

@@ -206,16 +206,59 @@ func TestSubagents(t *testing.T) {
 	}
 }
 
-// HOST-01: a bypass can be seen from outside.
-func TestServed(t *testing.T) {
-	e := open(t, nil, nil)
-	if s, err := LastServed(t.Context(), e.store); err != nil || !s.Committed.IsZero() {
-		t.Errorf("%+v %v", s, err)
+// HOST-01, OBS-02: a bypass can be seen from outside, and so can what failed, what does not work now
+// and what recall did; the next engine over the store goes on with it.
+func TestAccount(t *testing.T) {
+	dir := t.TempDir()
+	down := &shy{inner: embedtest.Hashed(16)}
+	down.down.Store(true)
+	e, done := openAt(t, dir, down, nil)
+	account := func() Account {
+		t.Helper()
+		a, err := e.Account(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
 	}
-	question(t, e, mainKey, "hello there")
-	commit(t, e, turn(mainKey, "k", user("hello there", day)))
-	if s, err := LastServed(t.Context(), e.store); err != nil || !s.Committed.Equal(fixedClock()) || !s.Assembled.Equal(fixedClock()) {
-		t.Errorf("%+v %v", s, err)
+	if a := account(); !a.Committed.IsZero() || a.Failed != nil {
+		t.Errorf("of a new store: %+v", a)
+	}
+	commit(t, e, turn(mainKey, "k", user("the walrus is called Otto", day)))
+	commit(t, e, turn(mainKey, "k", user("the walrus is called Otto", day)))
+	question(t, e, otherKey, "what is the walrus called?")
+	question(t, e, otherKey, "how is sourdough hydrated?")
+	if _, err := e.CommitTurn(t.Context(), turn(mainKey, "k", user("another turn", day))); err == nil {
+		t.Error("a key was used twice")
+	}
+	a := account()
+	if !a.Committed.Equal(fixedClock()) || !a.Assembled.Equal(fixedClock()) || a.Failed == nil || a.Failed.Call != "commitTurn" || a.Failed.Reason == "" {
+		t.Errorf("%+v, failed %+v", a, a.Failed)
+	}
+	want := Counts{Assembled: 2, Committed: 1, Duplicate: 1, Failed: 1, Recalled: 1, Abstained: 1, Tokens: a.Counts.Tokens}
+	if a.Counts != want || a.Counts.Tokens < 10 {
+		t.Errorf("counts %+v, want %+v", a.Counts, want)
+	}
+	if len(a.Degraded) != 1 || a.Degraded[0].What != DegradedMeaning || !strings.Contains(a.Degraded[0].Reason, "connection refused") {
+		t.Errorf("degraded: %+v", a.Degraded)
+	}
+	down.down.Store(false)
+	if _, err := e.worker.emb.Embed(t.Context(), embed.Query, []string{"x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Embed(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	question(t, e, "agent:main:explicit:third", "what is the walrus called?")
+	if a := account(); len(a.Degraded) != 0 {
+		t.Errorf("still degraded: %+v", a.Degraded)
+	}
+	before := account().Counts
+	done()
+	e, done = openAt(t, dir, nil, nil)
+	defer done()
+	if a := account(); a.Counts != before || a.Failed == nil || !a.Committed.Equal(fixedClock()) {
+		t.Errorf("after reopening: %+v", a)
 	}
 }
 

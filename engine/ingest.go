@@ -49,7 +49,8 @@ type saved struct {
 }
 
 // Ingest implements ContextEngine.
-func (e *Engine) Ingest(ctx context.Context, p IngestParams) (IngestResult, error) {
+func (e *Engine) Ingest(ctx context.Context, p IngestParams) (res IngestResult, err error) {
+	defer func() { e.counted(ctx, "ingest", false, err) }()
 	done, err := e.save(ctx, delivery{
 		key: p.SessionKey, sessionID: p.SessionID, heartbeat: p.IsHeartbeat, items: items([]json.RawMessage{p.Message}),
 	})
@@ -60,7 +61,8 @@ func (e *Engine) Ingest(ctx context.Context, p IngestParams) (IngestResult, erro
 }
 
 // IngestBatch implements ContextEngine.
-func (e *Engine) IngestBatch(ctx context.Context, p IngestBatchParams) (IngestBatchResult, error) {
+func (e *Engine) IngestBatch(ctx context.Context, p IngestBatchParams) (res IngestBatchResult, err error) {
+	defer func() { e.counted(ctx, "ingestBatch", false, err) }()
 	done, err := e.save(ctx, delivery{
 		key: p.SessionKey, sessionID: p.SessionID, heartbeat: p.IsHeartbeat, items: items(p.Messages),
 	})
@@ -72,7 +74,8 @@ func (e *Engine) IngestBatch(ctx context.Context, p IngestBatchParams) (IngestBa
 
 // AfterTurn implements ContextEngine. It stores the messages after the pre-prompt count, and the
 // earlier ones too where the session is new to the store or the count makes no sense.
-func (e *Engine) AfterTurn(ctx context.Context, p AfterTurnParams) error {
+func (e *Engine) AfterTurn(ctx context.Context, p AfterTurnParams) (err error) {
+	defer func() { e.counted(ctx, "afterTurn", false, err) }()
 	key := e.lineage(ctx, sessionKey(p.SessionKey, p.SessionTarget), p.SessionID)
 	known := p.PrePromptMessageCount
 	if known < 0 || known > len(p.Messages) {
@@ -92,7 +95,7 @@ func (e *Engine) AfterTurn(ctx context.Context, p AfterTurnParams) error {
 	if p.AutoCompactionSummary != "" {
 		d.items = append(d.items, summaryItem(p.AutoCompactionSummary))
 	}
-	_, err := e.save(ctx, d)
+	_, err = e.save(ctx, d)
 	if err != nil {
 		return fmt.Errorf("store the turn: %w", err)
 	}
@@ -115,7 +118,8 @@ func (e *Engine) keepSummary(ctx context.Context, key, sessionID string, c *Comp
 }
 
 // CommitTurn implements ContextEngine. Its errors leave nothing written; the host repeats the call.
-func (e *Engine) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurnResult, error) {
+func (e *Engine) CommitTurn(ctx context.Context, p CommitTurnParams) (res CommitTurnResult, err error) {
+	defer func() { e.counted(ctx, "commitTurn", res.Status == Duplicate, err) }()
 	if strings.TrimSpace(p.AdvancementKey) == "" {
 		return CommitTurnResult{}, errors.New("commit turn: the advancement key is missing")
 	}
@@ -144,7 +148,6 @@ func (e *Engine) CommitTurn(ctx context.Context, p CommitTurnParams) (CommitTurn
 	case done.Replayed:
 		return CommitTurnResult{Status: Duplicate}, nil
 	}
-	e.noteCommit(ctx)
 	return CommitTurnResult{Status: Committed}, nil
 }
 

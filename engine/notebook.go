@@ -108,7 +108,7 @@ func openNotebook(ctx context.Context, dir string, ws memorybridge.Workspace, em
 	nb.ctx, nb.cancel = context.WithCancel(context.Background())
 	nb.search = recall.NewSearcher(nb.store, emb, opts, log)
 	if emb != nil {
-		nb.worker = startWorker(nb.store, emb, log)
+		nb.worker = startWorker(nb.store, emb, log, func(string) {}) // the engine over the messages tells how the embedder is
 	}
 	return nb, nil
 }

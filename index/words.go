@@ -286,6 +286,16 @@ func (w *words) detach() {
 	queue.Close()
 }
 
+// WordsState says how the lexical index is: see Status.
+func (s *Store) WordsState() string {
+	if s.words == nil {
+		return "not opened"
+	}
+	s.words.follow.mu.Lock()
+	defer s.words.follow.mu.Unlock()
+	return s.words.follow.state()
+}
+
 // closeWait bounds how long Close lets the index write what it holds in memory; the next Open
 // replays what it did not.
 const closeWait = 2 * time.Second

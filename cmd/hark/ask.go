@@ -195,11 +195,11 @@ func describing() question[nothing, statusJSON] {
 			out.Embedder = m.emb.Model().String()
 		}
 		out.fill(st)
-		served, err := m.engine.Served(ctx)
+		account, err := m.engine.Account(ctx)
 		if err != nil {
 			return out, fmt.Errorf("read the status: %w", err)
 		}
-		out.Served, out.Committed = served.Assembled, served.Committed
+		out.account(account)
 		out.RecallOff = out.recallOff(a.set.Recall.MaxTokens)
 		return out, nil
 	}}

@@ -22,6 +22,7 @@ import (
 	"hark/engine"
 	"hark/engine/wire"
 	"hark/index"
+	"hark/recall"
 )
 
 // The verdicts of the doctor.
@@ -56,8 +57,8 @@ func newDoctor(a *app) *cobra.Command {
 		Short: "Check that OpenClaw uses Hark, and that Hark can work",
 		Long: `Looks at everything between a turn of an agent and its memory: the program,
 OpenClaw's configuration and its context engine slot, the daemon and its socket,
-the stores, the embedder, and when Hark last served and last stored a turn of
-each agent. Changes nothing and starts nothing.
+the stores, a real search in each, the embedder, and when Hark last served and last
+stored a turn of each agent. Changes nothing and starts nothing.
 
 What is broken has a remedy in the line below it, and makes the exit code 1.
 Without --data the data folder is the one that OpenClaw's plugin uses.`,
@@ -124,7 +125,9 @@ func (d *doctor) examine(ctx context.Context, dataGiven bool) {
 	}
 	agents := d.agents()
 	for _, agent := range agents {
-		d.store(ctx, client, agent)
+		if d.store(ctx, client, agent) {
+			d.search(ctx, client, agent)
+		}
 	}
 	d.embedder(ctx)
 	for _, agent := range agents {
@@ -252,13 +255,14 @@ func (d *doctor) agents() []string {
 	return slices.Compact(ids)
 }
 
-// store looks into an agent's store, through the daemon where one holds it.
-func (d *doctor) store(ctx context.Context, client *wire.Client, agent string) {
+// store looks into an agent's store, through the daemon where one holds it. It returns whether there is
+// something to search.
+func (d *doctor) store(ctx context.Context, client *wire.Client, agent string) bool {
 	what := "store " + agent
 	dir := filepath.Join(d.set.Data, "agents", safeName(agent))
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		d.found(what, notice, "nothing is stored yet", "")
-		return
+		return false
 	}
 	var rows int
 	var bad []string
@@ -266,12 +270,18 @@ func (d *doctor) store(ctx context.Context, client *wire.Client, agent string) {
 	if client != nil {
 		var out struct {
 			Status struct {
-				Messages int      `json:"messages"`
-				Errors   []string `json:"errors"`
+				Messages int               `json:"messages"`
+				Errors   []string          `json:"errors"`
+				Degraded []engine.Degraded `json:"degraded"`
 			} `json:"status"`
 		}
 		if err = client.Status(ctx, agent, &out); err == nil {
 			rows, bad = out.Status.Messages, out.Status.Errors
+		}
+		for _, ill := range out.Status.Degraded {
+			if ill.What != engine.DegradedMeaning { // the search tells of that
+				bad = append(bad, fmt.Sprintf("%s since %s: %s", ill.What, d.when(ill.Since), ill.Reason))
+			}
 		}
 	} else {
 		rows, bad, err = d.peek(ctx, dir)
@@ -284,6 +294,61 @@ func (d *doctor) store(ctx context.Context, client *wire.Client, agent string) {
 	default:
 		d.found(what, healthy, fmt.Sprintf("%s (%s)", count(rows, "message"), shortHome(d.env, dir)), "")
 	}
+	return err == nil && rows > 0
+}
+
+// search tries what a turn does: a search by words and meaning, as the daemon does it where one runs.
+func (d *doctor) search(ctx context.Context, client *wire.Client, agent string) {
+	what := "search " + agent
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	const probe = "a question of the doctor"
+	start := d.now()
+	var wordsOnly string
+	var err error
+	if client != nil {
+		var out found
+		err = client.Call(ctx, agent, "search", searchQuery{Query: probe, K: 1}, &out)
+		wordsOnly = out.Words
+	} else {
+		wordsOnly, err = d.searchHere(ctx, agent, probe)
+	}
+	switch {
+	case err != nil:
+		d.found(what, broken, err.Error(), storeRemedy(err, agent))
+	case wordsOnly != "" && d.set.Embedder.Provider == "none":
+		d.found(what, healthy, "answers in "+took(d.now().Sub(start))+", by words only: no embedder is set", "")
+	case wordsOnly != "":
+		d.found(what, broken, "answers by words only: "+wordsOnly, "see the line about the embedder; words are still found")
+	default:
+		d.found(what, healthy, "answers in "+took(d.now().Sub(start))+", by words and meaning", "")
+	}
+}
+
+// searchHere searches a store that no daemon holds, without writing to it.
+func (d *doctor) searchHere(ctx context.Context, agent, text string) (wordsOnly string, err error) {
+	emb, err := embed.New(d.set.embedder(), d.logger())
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(d.set.Data, "agents", safeName(agent))
+	store, err := index.Open(ctx, dir, &index.Options{Log: d.logger(), ReadOnly: true})
+	if err != nil {
+		return "", err
+	}
+	defer store.Close()
+	opts := d.set.engine().Recall
+	res, err := recall.NewSearcher(store, emb, opts, d.logger()).Search(ctx, recall.Request{
+		Question: recall.Question{Text: text}, Filter: index.Filter{AllScopes: true}, K: 1,
+	})
+	if err != nil {
+		return "", err
+	}
+	// A store that is opened for reading loads its vectors only when they are used; what counts is the embedder.
+	if reason := res.Trace.Dense.Reason; !res.Trace.Dense.Ran && strings.HasPrefix(reason, "unavailable") {
+		return reason, nil
+	}
+	return "", nil
 }
 
 // peek reads a store's status without writing to it.

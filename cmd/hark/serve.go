@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"gopkg.in/natefinch/lumberjack.v2"
 
 	"hark/engine"
 	"hark/engine/wire"
@@ -31,7 +32,13 @@ use; there is no need to run it by hand.
 
 One daemon serves a data folder: where one runs already, this command ends at once
 and all is well. It ends when nothing was asked for --idle-exit, and on SIGTERM,
-after finishing what it does. Its log is logs/hark.log in the data folder.`,
+after finishing what it does. Its log is logs/hark.log in the data folder.
+
+GET /metrics on the socket tells Prometheus how it is; with --metrics a port of
+this machine does so too:
+
+  curl --unix-socket ~/.openclaw/hark/hark.sock http://hark/metrics
+  hark serve --idle-exit 0 --metrics 127.0.0.1:9464`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if idle < 0 {
@@ -42,6 +49,7 @@ after finishing what it does. Its log is logs/hark.log in the data folder.`,
 	}
 	cmd.Flags().DurationVar(&idle, "idle-exit", 15*time.Minute, "end after so long without requests; 0: stay")
 	cmd.Flags().StringVar(&socket, "socket", "", "path of the socket (default hark.sock in the data folder)")
+	cmd.Flags().String("metrics", "", "serve metrics for Prometheus at this address of this machine too, like 127.0.0.1:9464")
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "write the log to this terminal instead of its file")
 	return cmd
 }
@@ -55,21 +63,33 @@ func (a *app) serve(ctx context.Context, socket string, idle time.Duration, fore
 	if v, _ := a.env("HARK_DEBUG"); v != "" {
 		level = slog.LevelDebug
 	}
-	d := &serving{console: a.console, app: a}
+	d := &serving{console: a.console, app: a, metrics: newMetrics()}
 	if !foreground {
-		file, err := openLogFile(filepath.Join(a.set.Data, "logs", "hark.log"))
+		file, err := openLog(filepath.Join(a.set.Data, "logs", "hark.log"))
 		if err != nil {
 			return fmt.Errorf("open the log: %w", err)
 		}
 		a.closers = append(a.closers, file.Close)
 		d.err = file
 	}
-	log := slog.New(slog.NewTextHandler(d.err, &slog.HandlerOptions{Level: level}))
+	var handler slog.Handler = slog.NewTextHandler(d.err, &slog.HandlerOptions{Level: level})
+	if a.set.Log.Format == "json" {
+		handler = slog.NewJSONHandler(d.err, &slog.HandlerOptions{Level: level})
+	}
+	log := slog.New(handler)
 	a.std.send(log)
 	d.log = log
+	if a.set.Serve.Metrics != "" {
+		ended, err := d.metrics.serveLoopback(ctx, a.set.Serve.Metrics)
+		if err != nil {
+			return err
+		}
+		defer ended()
+	}
 	v, _ := buildVersion()
 	err := wire.Serve(ctx, wire.Options{
 		State: a.set.Data, Socket: socket, Version: v, IdleExit: idle, Open: d.open, Classify: classify, Log: log,
+		Metrics: d.metrics.handler(), Observe: d.metrics.observe,
 		Env: func(name string) string { v, _ := a.env(name); return v },
 	})
 	if errors.Is(err, wire.ErrRunning) {
@@ -84,6 +104,7 @@ type serving struct {
 	console      // the daemon's: its errors go to the log
 	app     *app // the settings, which hold for every agent
 	log     *slog.Logger
+	metrics *metrics
 }
 
 // open implements wire.OpenFunc: each agent is opened by an app of its own.
@@ -102,6 +123,7 @@ func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Ag
 	if a.set.retention() != (engine.Retention{}) {
 		a.closers = append(a.closers, retainDaily(m.engine, a.logger()))
 	}
+	d.metrics.opened(agent, m)
 	return &wire.Agent{
 		Engine: m.engine,
 		Memory: m.notes,
@@ -112,7 +134,10 @@ func (d *serving) open(ctx context.Context, agent string, create bool) (*wire.Ag
 			return m.store.SetState(ctx, "wire", key, value)
 		},
 		Methods: a.methods(m),
-		Close:   a.close,
+		Close: func() error {
+			d.metrics.closed(agent)
+			return a.close()
+		},
 	}, nil
 }
 
@@ -159,58 +184,21 @@ func classify(err error) *wire.Error {
 	return nil
 }
 
-// maxLog bounds the log file, in bytes. When it is full it becomes hark.log.1 and a new one begins.
-const maxLog = 5 << 20
+// The bounds of the daemon's log: megabytes of a file, and how many full ones are kept.
+const (
+	maxLog  = 5
+	oldLogs = 3
+)
 
-// logFile is a log of bounded size. It is safe for concurrent use.
-type logFile struct {
-	path string
-
-	mu   sync.Mutex
-	file *os.File
-	size int64
-}
-
-func openLogFile(path string) (*logFile, error) {
+// openLog opens the daemon's log, a file that only its owner reads. A full one is renamed after the
+// time, and the oldest are removed.
+func openLog(path string) (io.WriteCloser, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	l := &logFile{path: path}
-	return l, l.reopen()
-}
-
-func (l *logFile) reopen() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	l.file, l.size = f, info.Size()
-	return nil
+	return &lumberjack.Logger{Filename: path, MaxSize: maxLog, MaxBackups: oldLogs}, f.Close()
 }
-
-// Write appends a line, and turns the file over first where it would become too long.
-func (l *logFile) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.size+int64(len(line)) > maxLog && l.size > 0 {
-		old := l.file
-		err := os.Rename(l.path, l.path+".1")
-		if err == nil {
-			err = l.reopen()
-		}
-		if err != nil {
-			return 0, err
-		}
-		_ = old.Close() // its last line is written
-	}
-	n, err := l.file.Write(line)
-	l.size += int64(n)
-	return n, err
-}
-
-// Close closes the file.
-func (l *logFile) Close() error { return l.file.Close() }

@@ -27,8 +27,14 @@ type settings struct {
 	Recall   recallSettings
 	Ingest   ingestSettings
 	Retain   retainSettings
+	Log      logSettings
+	Serve    serveSettings
 	People   map[string][]string // a person's name → "channel:id"
 }
+
+type logSettings struct{ Format string }
+
+type serveSettings struct{ Metrics string }
 
 type embedderSettings struct {
 	Provider, Model, BaseURL, APIKey string
@@ -104,6 +110,8 @@ func options() []option {
 		text("ingest.keep_secrets", "", `agents in whose stores keys, tokens and passwords stay as they came, by commas; "*" is all; empty: they are masked`, func(s *settings) *string { return &s.Ingest.KeepSecrets }),
 		number("retention.days", "messages older than this are forgotten, daily; 0 keeps them", func(s *settings) *int { return &s.Retain.Days }),
 		number("retention.megabytes", "size beyond which a store's oldest messages are forgotten, daily; 0 is no bound, below 8 is taken as 8", func(s *settings) *int { return &s.Retain.Size }),
+		choice("log.format", "how the daemon writes its log: text or json", []string{"text", "json"}, func(s *settings) *string { return &s.Log.Format }),
+		text("serve.metrics", "metrics", "address of this machine at which the daemon serves metrics too, like 127.0.0.1:9464; empty: on its socket only", func(s *settings) *string { return &s.Serve.Metrics }),
 		people(),
 	}
 }
@@ -111,7 +119,7 @@ func options() []option {
 // defaults are the settings before any file, variable or flag.
 func defaults(env func(string) (string, bool)) settings {
 	return settings{
-		Data: defaultData(env), Agent: "main", Timezone: "local",
+		Data: defaultData(env), Agent: "main", Timezone: "local", Log: logSettings{Format: "text"},
 		Embedder: embedderSettings{Provider: "builtin", Batch: 64, Concurrency: 2, Timeout: 30 * time.Second},
 		Recall:   recallSettings{Policy: "owner", MaxTokens: 1200, Deadline: 800 * time.Millisecond, Wait: 700 * time.Millisecond},
 	}

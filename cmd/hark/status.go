@@ -14,29 +14,40 @@ import (
 	"github.com/spf13/cobra"
 
 	"hark/embed"
+	"hark/engine"
 	"hark/index"
 )
 
 // statusJSON is the result of hark status --json.
 type statusJSON struct {
-	Agent     string           `json:"agent"`
-	Dir       string           `json:"dir"`
-	Messages  int              `json:"messages"` // rows stored
-	Recall    int              `json:"recallable"`
-	Forgotten int              `json:"forgotten"`
-	Sessions  int              `json:"sessions"`
-	Words     wordsJSON        `json:"words"`
-	Embedder  string           `json:"embedder"` // "none" for words only
-	Vectors   []vectorsJSON    `json:"vectors"`
-	Pending   int              `json:"pending"` // messages that wait for a vector of the embedder in use
-	Bytes     map[string]int64 `json:"bytes"`
-	BytesAll  int64            `json:"bytes_total"`
-	Errors    []string         `json:"errors"`
-	Schema    int              `json:"schema"`
-	Policy    string           `json:"policy"`
-	Served    time.Time        `json:"served,omitzero"`      // when a host last asked for a context, as of the last turn stored
-	Committed time.Time        `json:"committed,omitzero"`   // when a host last stored a turn
-	RecallOff string           `json:"recall_off,omitempty"` // why turns go without recall
+	Agent     string            `json:"agent"`
+	Dir       string            `json:"dir"`
+	Messages  int               `json:"messages"` // rows stored
+	Recall    int               `json:"recallable"`
+	Forgotten int               `json:"forgotten"`
+	Sessions  int               `json:"sessions"`
+	Words     wordsJSON         `json:"words"`
+	Embedder  string            `json:"embedder"` // "none" for words only
+	Vectors   []vectorsJSON     `json:"vectors"`
+	Pending   int               `json:"pending"` // messages that wait for a vector of the embedder in use
+	Bytes     map[string]int64  `json:"bytes"`
+	BytesAll  int64             `json:"bytes_total"`
+	Errors    []string          `json:"errors"`
+	Schema    int               `json:"schema"`
+	Policy    string            `json:"policy"`
+	Served    time.Time         `json:"served,omitzero"`      // when a host last asked for a context
+	Committed time.Time         `json:"committed,omitzero"`   // when a host last stored a turn
+	Failed    *engine.Failure   `json:"failed,omitempty"`     // the last call that failed, and why
+	Degraded  []engine.Degraded `json:"degraded"`             // what does not work now, since when and why
+	Counts    engine.Counts     `json:"counts"`               // over the life of the store
+	Accepted  int               `json:"accepted,omitempty"`   // histories that are accepted and being stored
+	RecallOff string            `json:"recall_off,omitempty"` // why turns go without recall
+}
+
+// account takes over how the agent was served.
+func (o *statusJSON) account(a engine.Account) {
+	o.Served, o.Committed, o.Failed, o.Counts, o.Accepted = a.Assembled, a.Committed, a.Failed, a.Counts, a.Accepted
+	o.Degraded = append(o.Degraded, a.Degraded...)
 }
 
 // recallOff says why the turns of the host go without recall, "" where they do not.
@@ -78,7 +89,10 @@ func newStatus(a *app) *cobra.Command {
 		Long: `Shows the agent's store: where it is, how many messages it holds and how many of
 them may be recalled, the index of words, the vectors of each embedder that was
 used, the size on disk, and what went wrong. Pending is what an embedder still has
-to do; words are found at once.
+to do; words are found at once. Of the turns it shows when one was last given a
+context, stored, and failed with the reason; of recall how often it gave memory, of
+how many tokens, and how often it had nothing to say; and what does not work now,
+since when and why.
 
 It also says when recall is off: by the configuration, or because the host stores
 turns with Hark and asks it for no context ("hark doctor" looks further).`,
@@ -117,7 +131,7 @@ func (a *app) status(ctx context.Context) (statusJSON, error) {
 func (a *app) noStatus() statusJSON {
 	return statusJSON{
 		Agent: a.set.Agent, Dir: a.agentDir(), Policy: a.set.Recall.Policy, Embedder: "none",
-		Words: wordsJSON{State: "empty"}, Vectors: []vectorsJSON{}, Bytes: map[string]int64{}, Errors: []string{},
+		Words: wordsJSON{State: "empty"}, Vectors: []vectorsJSON{}, Bytes: map[string]int64{}, Errors: []string{}, Degraded: []engine.Degraded{},
 	}
 }
 
@@ -181,9 +195,40 @@ func (a *app) printStatus(o statusJSON) {
 		fmt.Fprintf(&parts, ", %s %s", what, bytesOf(o.Bytes[what]))
 	}
 	line("on disk", "%s: %s", bytesOf(o.BytesAll), strings.TrimPrefix(parts.String(), ", "))
+	a.printTurns(o, line)
 	for _, e := range o.Errors {
 		line("error", "%s", a.term.yellow(clean(e)))
 	}
+}
+
+// printTurns says how the agent was served.
+func (a *app) printTurns(o statusJSON, line func(name, format string, args ...any)) {
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return "never"
+		}
+		return a.when(t)
+	}
+	if c := o.Counts; c != (engine.Counts{}) {
+		line("turns", "last given a context %s, last stored %s; %d stored", at(o.Served), at(o.Committed), c.Committed)
+		line("recall", "memory for %s (%d tokens), nothing to say in %d", count(int(c.Recalled), "turn"), c.Tokens, c.Abstained)
+	}
+	if o.Accepted > 0 {
+		line("accepted", "%s being stored in the background", counted(o.Accepted, "history", "histories"))
+	}
+	if f := o.Failed; f != nil {
+		line("failed", "last %s, %s: %s", a.when(f.At), f.Call, clean(f.Reason))
+	}
+	for _, d := range o.Degraded {
+		line("degraded", "%s", a.term.yellow(fmt.Sprintf("%s since %s: %s", d.What, a.when(d.Since), clean(d.Reason))))
+	}
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // embedderWords says in words what "builtin/hark-static-40k-256@256" means.
@@ -193,6 +238,7 @@ func embedderWords(model string) string {
 		return "none: messages are found by their words only"
 	}
 	rest, _, _ = strings.Cut(rest, "#")
+	rest, server, _ := strings.Cut(rest, "~")
 	at := strings.LastIndexByte(rest, '@')
 	if at < 0 {
 		return model
@@ -206,9 +252,17 @@ func embedderWords(model string) string {
 	case "builtin":
 		return "the built-in one, English (" + name + ")"
 	case "ollama":
-		return name + " of Ollama" + dims
+		return name + " of Ollama" + named(server) + dims
 	case "openai":
-		return name + " of an OpenAI-compatible server" + dims
+		return name + " of an OpenAI-compatible server" + named(server) + dims
 	}
 	return model
+}
+
+// named is the address of a server that is not the usual one.
+func named(server string) string {
+	if server == "" {
+		return ""
+	}
+	return " at " + server
 }

@@ -42,6 +42,8 @@ type Options struct {
 	Log      *slog.Logger        // nil discards
 	Env      func(string) string // environment; nil means that nothing is set
 	Ready    func(Record)        // called when requests are accepted
+	Metrics  http.Handler        // see ServerOptions
+	Observe  Observer            // see ServerOptions
 }
 
 // Serve is the life of a daemon: it takes the state directory's lock, listens, and serves until ctx
@@ -162,7 +164,7 @@ func serve(ctx context.Context, opts Options) error {
 	idle := newIdle(opts.IdleExit)
 	srv := NewServer(ServerOptions{
 		Open: opts.Open, Version: opts.Version, IdleExit: opts.IdleExit, Classify: opts.Classify,
-		Stop: func() { stop(errAsked) }, Log: opts.Log, Touch: idle.touch, Allow: d.allow,
+		Stop: func() { stop(errAsked) }, Log: opts.Log, Touch: idle.touch, Allow: d.allow, Metrics: opts.Metrics, Observe: opts.Observe,
 	})
 	hs := &http.Server{
 		Handler: srv, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 10 * time.Minute, MaxHeaderBytes: 64 << 10,

@@ -41,7 +41,13 @@ type ServerOptions struct {
 	Now      func() time.Time             // nil means time.Now
 	Touch    func() (done func())         // called around each call that counts as use; nil: not counted
 	Allow    func(r *http.Request) *Error // refuses a peer; nil: everyone who can connect
+	Metrics  http.Handler                 // serves GET /metrics; nil: there are none
+	Observe  Observer                     // hears of every answered call of an agent; nil: nobody does
 }
+
+// Observer hears how a call was answered. failed is nil where it was served; the method may be any
+// text a client made up. It must not block.
+type Observer func(agent, method string, took time.Duration, failed *Error)
 
 // Server is the HTTP surface of a daemon. It is safe for concurrent use.
 type Server struct {
@@ -92,6 +98,9 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /v1/health", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"ok": true})
 	})
+	if s.opts.Metrics != nil {
+		s.mux.Handle("GET /metrics", s.opts.Metrics)
+	}
 	s.mux.HandleFunc("POST /v1/shutdown", s.shutdown)
 	s.mux.HandleFunc("GET /v1/status", s.counted(s.status))
 	s.mux.HandleFunc("GET /v1/agents/{agent}/cursor", s.counted(s.cursor))
@@ -110,6 +119,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeError(w, panicked(s.log, r.Method, r.URL.Path, p))
 		}
 	}()
+	r = r.WithContext(context.WithValue(r.Context(), began{}, time.Now()))
 	if s.opts.Allow != nil {
 		if refused := s.opts.Allow(r); refused != nil {
 			writeError(w, refused)
@@ -290,14 +300,27 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent, method strin
 // answer writes the outcome of a call and logs a failure once.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, agent, method string, value any, err error) {
 	if err == nil {
+		s.observe(r, agent, method, nil)
 		writeJSON(w, http.StatusOK, value)
 		return
 	}
 	e := s.classify(r, err)
+	s.observe(r, agent, method, e)
 	if e.status() >= 500 || e.Code == CodeConflict || e.Code == CodeLocked {
 		s.log.Warn("call not served", "agent", agent, "method", method, "code", e.Code, "error", e.Message)
 	}
 	writeError(w, e)
+}
+
+// began is when a request came, in its context.
+type began struct{}
+
+func (s *Server) observe(r *http.Request, agent, method string, failed *Error) {
+	if s.opts.Observe == nil || agent == "" {
+		return
+	}
+	at, _ := r.Context().Value(began{}).(time.Time)
+	s.opts.Observe(agent, method, time.Since(at), failed)
 }
 
 func (s *Server) classify(r *http.Request, err error) *Error {
