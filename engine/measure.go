@@ -115,7 +115,7 @@ func inParallel(n int, do func(i int)) {
 func (e *Engine) measureOne(raw json.RawMessage) *measure {
 	m, err := decode(raw)
 	if err != nil {
-		return &measure{odd: true, tokens: e.tokens.message(nil, raw)}
+		return &measure{odd: true, tokens: e.tokens.message(nil, raw), print: textPrint(string(raw))}
 	}
 	out := &measure{
 		role: m.role, calls: m.calls, result: m.result, stop: m.stop, custom: m.custom, machine: m.machine,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // When the history no longer fits, it is cut to this share of what it may take, so that the next
@@ -235,15 +236,19 @@ func (l layout) inside(limit int) (w window, ok bool) {
 type anchor struct {
 	First string `json:"first"`
 	Next  string `json:"next,omitempty"`
+	Nth   int    `json:"nth,omitempty"` // how many of the same stand before it: not every host dates what repeats
 }
 
 func anchorAt(ms []*measure, i int) anchor {
-	a := anchor{First: ms[i].role + "/" + strconv.FormatInt(ms[i].ms, 10) + "/" + ms[i].print}
+	a := anchor{First: nameOf(ms[i])}
 	if i+1 < len(ms) {
-		a.Next = ms[i+1].role + "/" + strconv.FormatInt(ms[i+1].ms, 10) + "/" + ms[i+1].print
+		a.Next = nameOf(ms[i+1])
 	}
 	return a
 }
+
+// nameOf names a message in any list that has it.
+func nameOf(m *measure) string { return m.role + "/" + strconv.FormatInt(m.ms, 10) + "/" + m.print }
 
 // findAnchor returns the index of the stored start of the session's window, or -1: the host may
 // have compacted or reset the session since.
@@ -256,21 +261,25 @@ func (e *Engine) findAnchor(ctx context.Context, session string, ms []*measure, 
 	if json.Unmarshal(value, &a) != nil || a.First == "" {
 		return -1
 	}
-	loose := -1
+	exact, loose := -1, -1
 	starts := slices.Concat(l.cuts, l.inner)
 	slices.Sort(starts)
-	for _, c := range starts {
-		if c >= len(ms) {
-			break
-		}
-		at := anchorAt(ms, c)
-		if at.First != a.First {
+	for i, nth := 0, 0; i < len(ms); i++ {
+		if !strings.HasSuffix(a.First, ms[i].print) || nameOf(ms[i]) != a.First {
 			continue
 		}
-		if at.Next == a.Next || a.Next == "" {
-			return c
+		same := a.Next == "" || anchorAt(ms, i).Next == a.Next
+		if _, ok := slices.BinarySearch(starts, i); ok {
+			if loose = i; same {
+				if exact = i; nth == a.Nth {
+					return i
+				}
+			}
 		}
-		loose = c
+		nth++
+	}
+	if exact >= 0 {
+		return exact
 	}
 	return loose
 }
@@ -279,7 +288,13 @@ func (e *Engine) findAnchor(ctx context.Context, session string, ms []*measure, 
 func (e *Engine) saveAnchor(session string, ms []*measure, start int) {
 	value := []byte("{}")
 	if start > 0 {
-		value, _ = json.Marshal(anchorAt(ms, start))
+		a := anchorAt(ms, start)
+		for i := range start {
+			if nameOf(ms[i]) == a.First {
+				a.Nth++
+			}
+		}
+		value, _ = json.Marshal(a)
 	}
 	e.states.set("window", session, value)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -336,5 +337,31 @@ func BenchmarkMeasureRepeat(b *testing.B) {
 	e.measureAll(h)
 	for b.Loop() {
 		lay(e.measureAll(h))
+	}
+}
+
+// The start of a window is found among messages that repeat and have no date, in the next process too.
+func TestAnchorAmongRepeats(t *testing.T) {
+	dir := t.TempDir()
+	var h []json.RawMessage
+	for range 40 {
+		h = append(h, raw(`{"role":"user","content":"run the nightly check, please, and say what it says"}`), raw(`{"role":"assistant","content":[{"type":"text","text":"The nightly check says that all is well."}],"stopReason":"stop"}`))
+	}
+	p := AssembleParams{SessionID: "s", SessionKey: mainKey, Messages: h, Prompt: "ok", TokenBudget: 700}
+	var start []int
+	for range 3 {
+		e, done := openAt(t, dir, nil, nil)
+		for range 2 {
+			res, err := e.Assemble(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start = append(start, res.Trace.Window.First)
+		}
+		done()
+		p.Messages = append(slices.Clip(p.Messages), h[:2]...)
+	}
+	if start[0] == 0 || slices.Min(start) != slices.Max(start) {
+		t.Errorf("the window starts at %v", start)
 	}
 }
