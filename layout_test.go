@@ -32,7 +32,7 @@ var layout = []struct {
 	{"engine/history", []string{"engine", "index"}},
 	{"engine/wire", []string{"engine", "memorybridge"}},
 	{"legacy", []string{"engine", "memorybridge"}},
-	{"eval", []string{"embed", "engine", "index", "index/terms", "legacy", "recall"}},
+	{"eval", []string{"embed", "engine", "index", "index/terms", "legacy", "memorybridge", "recall"}},
 	{"eval/cache", []string{"embed", "engine", "index", "legacy"}},
 	{"testdata/demo", nil},
 	{"cmd/hark", []string{"*"}},

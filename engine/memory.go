@@ -328,15 +328,17 @@ func (nb *notebook) fresh(ctx context.Context, patience time.Duration) (stale st
 		return "", nil
 	}
 	done, err := nb.start("search", false).wait(ctx, patience)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return "", err
-	case err != nil:
-		return "memory files could not be read: " + err.Error(), nil
-	case done:
-		return "", nil
-	case never:
-		return "memory files are still being read for the first time: not all of them were searched", nil
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
-	return "changed memory files are still being read", nil
+	switch {
+	case err != nil: // what was read before is searched
+		stale = "memory files could not be read: " + err.Error()
+	case done:
+	case never:
+		stale = "memory files are still being read for the first time: not all of them were searched"
+	default:
+		stale = "changed memory files are still being read"
+	}
+	return stale, nil
 }

@@ -130,7 +130,7 @@ func (m *Memory) Authorize(ctx context.Context, p MemoryAuthorizeParams) (Memory
 		return out, err
 	}
 	for i, h := range p.Hits {
-		allowed := false
+		var allowed bool
 		switch {
 		case h.Source == SourceSessions || strings.HasPrefix(h.Path, sessionPaths):
 			if _, allowed, err = m.messageOf(ctx, s, h.Path); err != nil {

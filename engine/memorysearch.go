@@ -299,12 +299,9 @@ func (nb *notebook) outdated(hits []found) bool {
 
 // searchSessions searches the messages that the requester may see.
 func (m *Memory) searchSessions(ctx context.Context, p MemorySearchParams, s seen, notes *searchNotes) ([]found, error) {
-	kinds := []index.Kind{index.Said}
-	if m.engine.opts.RecallTools {
-		kinds = append(kinds, index.Tool)
-	}
+	// Who looks something up wants tool output too, also where it is not recalled unasked.
 	res, err := m.engine.search.Search(ctx, recall.Request{
-		Question: recall.Question{Text: p.Query}, Filter: s.scope.filter(kinds), K: depth(p.MaxResults),
+		Question: recall.Question{Text: p.Query}, Filter: s.scope.filter(nil), K: depth(p.MaxResults),
 		WordsOnly: p.LexicalOnly, Wait: meaningWait(ctx, m.usualWait()),
 	})
 	if err != nil {
@@ -338,7 +335,7 @@ func (m *Memory) messageHit(h recall.Hit) found {
 
 // scores takes over the parts of a hit's score.
 func (f *found) scores(h recall.Hit) {
-	f.out.Score, f.out.TextScore, f.out.VectorScore = h.Likely, round3(h.Words), round3(h.Meaning)
+	f.out.Score, f.out.TextScore, f.out.VectorScore = h.Likely, round3(h.Words), round3(max(0, h.Dense))
 }
 
 func spans(in []recall.Span) []memorybridge.Span {

@@ -167,11 +167,10 @@ type syncBatching struct {
 	out        *MemorySynced
 	unreadable map[string]bool
 
-	rows   []index.Message
-	files  map[string]*noted // nil: gone
-	old    []string          // keys that are no longer
-	erase  bool
-	failed error
+	rows  []index.Message
+	files map[string]*noted // nil: gone
+	old   []string          // keys that are no longer
+	erase bool
 }
 
 // file takes in one file if it has changed.

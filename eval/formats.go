@@ -23,6 +23,7 @@ const (
 	LoCoMo      = "LoCoMo"      // locomo10.json
 	LongMemEval = "LongMemEval" // longmemeval_oracle.json, _s, _m
 	BEAM        = "BEAM"        // folders with chat.json and probing_questions
+	// beside Notes: a workspace's memory files
 )
 
 // ErrFormat says that a path holds no set that Load knows.

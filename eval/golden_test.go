@@ -47,7 +47,7 @@ func TestGolden(t *testing.T) {
 	}
 	asked := 0
 	var before, after []Outcome
-	for _, name := range []string{"demo", "agent"} {
+	for _, name := range []string{"demo", "agent", "notes"} {
 		dir := filepath.Join("..", "testdata", "eval", name)
 		set, err := Load(dir, readChat)
 		if err != nil {

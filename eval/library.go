@@ -27,6 +27,9 @@ type Library struct {
 	Docs  []Doc  // in the order of storage
 	Agent string // whose store it is
 
+	dir       string // of the store
+	workspace string // whose memory files the documents are, "" for none
+
 	byID map[string]int // of Docs by the public id of its row
 	rows map[string]row // by the document's id
 	last time.Time      // of the last document
@@ -65,7 +68,7 @@ func build(ctx context.Context, dir string, docs []Doc, history []HistorySession
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{Store: store, Agent: agent, byID: map[string]int{}, rows: map[string]row{}}
+	l := &Library{Store: store, Agent: agent, dir: dir, byID: map[string]int{}, rows: map[string]row{}}
 	// A fence of fixed bytes: a random one would take more or fewer tokens from run to run.
 	err = store.SetState(ctx, "engine", "fence", []byte("00000000"))
 	switch {

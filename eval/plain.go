@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -57,6 +56,7 @@ func firstOf(fields []string) string {
 // historySet is set.json: where the history is that the queries beside it ask about.
 type historySet struct {
 	History string `json:"history"` // path relative to the folder
+	Notes   string `json:"notes"`   // instead: a workspace whose memory files are asked about
 	Name    string `json:"name"`
 	// Silence is a file of {"text","kind"}: turns that need no memory, asked of the same history.
 	Silence string `json:"silence"`
@@ -77,21 +77,16 @@ type historyQuery struct {
 //	set.json       {"history":"PATH","name":"NAME"}; without it the history is history.jsonl
 //	queries.jsonl  {"id","text","cat","date","evidence":[line…],"stale":[line…]}
 func loadHistory(dir string, read HistoryReader) (*Set, error) {
-	if read == nil {
+	about, err := readSet(dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case about.Notes != "":
+		return loadNotes(dir, about)
+	case read == nil:
 		return nil, errors.New("this set is a host's history, and nothing here reads one")
 	}
-	about := historySet{History: "history.jsonl"}
-	if has(dir, "set.json") {
-		data, err := os.ReadFile(filepath.Join(dir, "set.json"))
-		if err == nil {
-			err = json.Unmarshal(data, &about)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "set.json"), err)
-		}
-	}
 	s := &Set{Format: History, Name: about.Name}
-	var err error
 	if s.history, err = read(filepath.Join(dir, filepath.FromSlash(about.History))); err != nil {
 		return nil, fmt.Errorf("load the set: %w", err)
 	}

@@ -210,6 +210,7 @@ func (r *run) store(ctx context.Context, n int, j job, slots chan struct{}) (err
 	if err != nil {
 		return fmt.Errorf("fill the store: %w", err)
 	}
+	lib.workspace = r.set.notes
 	took := time.Since(started)
 	defer func() {
 		cerr := lib.Store.Close()

@@ -81,6 +81,8 @@ type Set struct {
 
 	// history is the set's documents as host messages; such a set is stored by the engine itself.
 	history []HistorySession
+	// notes is the workspace that the set's documents were read from, "" for none.
+	notes string
 }
 
 // HistorySession is a session of a host's history, for sets that are one.

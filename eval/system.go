@@ -50,7 +50,7 @@ type Context struct {
 
 // The systems by name.
 const (
-	Hark   = "hark"
+	Hark   = "hark" // and Memory
 	Legacy = "legacy"
 	BM25   = "bm25"
 	Dense  = "dense"
@@ -79,7 +79,7 @@ func NewSpec(name string, emb embed.Embedder, opts engine.Options, without []str
 		s.Weights = *opts.Recall.Weights
 	}
 	switch name {
-	case Hark:
+	case Hark, Memory:
 	case Legacy:
 		s.Embedder = nil
 	case BM25:
@@ -89,7 +89,7 @@ func NewSpec(name string, emb embed.Embedder, opts engine.Options, without []str
 			return s, errors.New("the system dense needs an embedder")
 		}
 	default:
-		return s, fmt.Errorf("unknown system %q: use %s, %s, %s or %s", name, Hark, Legacy, BM25, Dense)
+		return s, fmt.Errorf("unknown system %q: use %s, %s, %s, %s or %s", name, Hark, Memory, Legacy, BM25, Dense)
 	}
 	if len(without) > 0 && name != Hark {
 		return s, fmt.Errorf("--without takes parts off hark; %s has none of them", name)
@@ -140,7 +140,11 @@ func (s Spec) build(l *Library) (System, func() error, error) {
 	listed := *opts.Recall
 	listed.Candidates = math.MaxInt // so that the fate of every candidate is told
 	h.search = recall.NewSearcher(l.Store, s.Embedder, &listed, nil)
-	return h, h.engine.Close, nil
+	if s.Name != Memory {
+		return h, h.engine.Close, nil
+	}
+	t, err := newTool(h, opts.Recall)
+	return t, func() error { return errors.Join(t.memory.Close(), h.engine.Close()) }, err
 }
 
 // harkSystem is Hark itself: the search of "hark search" and the engine's Assemble. The baselines

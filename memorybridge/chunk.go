@@ -63,7 +63,7 @@ func fenced(open, line string) string {
 		}
 	}
 	switch {
-	case open == "" && mark != "" && !(mark[0] == '`' && strings.Contains(trimmed[len(mark):], "`")):
+	case open == "" && mark != "" && (mark[0] != '`' || !strings.Contains(trimmed[len(mark):], "`")):
 		return mark
 	case open != "" && mark != "" && mark[0] == open[0] && len(mark) >= len(open) && strings.TrimSpace(trimmed[len(mark):]) == "":
 		return ""
@@ -107,8 +107,8 @@ func headingAt(lines []string, i int) (level int, text string) {
 func hasBody(lines []string) bool {
 	return slices.ContainsFunc(lines, func(line string) bool {
 		line = strings.TrimSpace(line)
-		return line != "" && !strings.HasPrefix(line, "# ") && !(strings.HasPrefix(line, "#") && strings.HasPrefix(strings.TrimLeft(line, "#"), " ")) &&
-			strings.Trim(line, "=-") != ""
+		heading := strings.HasPrefix(line, "#") && strings.HasPrefix(strings.TrimLeft(line, "#"), " ")
+		return strings.Trim(line, "=-") != "" && !heading
 	})
 }
 

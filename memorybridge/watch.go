@@ -178,10 +178,10 @@ func (w *Watcher) cover(events *fsnotify.Watcher) error {
 		}
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch {
-			case err != nil && d != nil && d.IsDir():
+			case d == nil || !d.IsDir():
+				return nil //nolint:nilerr // what cannot be looked at is not watched
+			case err != nil:
 				return fs.SkipDir
-			case err != nil || !d.IsDir():
-				return nil
 			case path != root && strings.HasPrefix(d.Name(), ".") && d.Name() != ".dreams":
 				return fs.SkipDir
 			}

@@ -21,9 +21,9 @@ const MaxFile = 16 << 20
 const maxFiles = 100_000
 
 var (
-	// ErrNotMemory: the path is not one of a memory file, or leads out of where those are.
+	// ErrNotMemory means that a path is not one of a memory file, or leads out of where those are.
 	ErrNotMemory = errors.New("this path is not a memory file: use MEMORY.md, USER.md, a Markdown file under memory/ or one of the configured extra paths")
-	// ErrTooLarge: the file exceeds MaxFile.
+	// ErrTooLarge means that a file exceeds MaxFile.
 	ErrTooLarge = fmt.Errorf("the file is larger than %d MiB: split it", MaxFile>>20)
 )
 

@@ -42,8 +42,7 @@ type Hit struct {
 	Why     []string // short reasons for a reader: matched words, "near in meaning", "same session as ..."
 	Newer   int64    // row of a later statement of the same thing by the same person, 0 if none is known
 	Likely  float64  // 0..1 that the message answers; comparable between questions and between stores
-	Words   float64  // 0..1: the words' part of Likely, see likely
-	Meaning float64  // 0..1: the meaning's part; 0 when the dense leg did not run
+	Words   float64  // 0..1: the root of what the message's own words score against the most they could
 	Matched []Span   // byte ranges of Message.Text that matched, ascending; centre excerpts on them
 }
 

@@ -191,7 +191,7 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 	for i, c := range keep {
 		said[i] = statement{c.row, rows[i].Text, s.analyzer.Matches(rows[i].Text, c.row.Lang, want)}
 		h := hitOf(rows[i], c, sc, said[i].matches)
-		h.Likely, h.Words, h.Meaning = sc.likely(c, l)
+		h.Likely, h.Words = sc.likely(c, ranked[0].Score, t.Confidence, l, s.emb), math.Sqrt(sc.share(c))
 		res.Hits = append(res.Hits, h)
 	}
 	for older, newer := range supersede(said, sc.masses()) {

@@ -88,13 +88,13 @@ summary.md is one table of all.`,
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.sets, "set", nil, "set, or folder of sets; may be given several times")
 	fl.StringVar(&f.out, "out", "", "write the report's files into this folder")
-	fl.StringVar(&f.system, "system", eval.Hark, "what is tested: hark, legacy (the recent window only), bm25, or dense")
+	fl.StringVar(&f.system, "system", eval.Hark, "what is tested: hark, memory (what the tool memory_search answers), legacy (the recent window only), bm25, or dense")
 	fl.StringSliceVar(&f.without, "without", nil, "take these parts off hark")
 	fl.BoolVar(&f.pooled, "pooled", false, "put all conversations into one store, as sessions of one agent")
 	fl.BoolVar(&f.same, "same-session", false, "ask in the conversation's last session instead of in a new one")
 	fl.IntVar(&f.foreign, "foreign", 100, "questions that are also put to another conversation, where they have no answer; 0 for none")
 	fl.IntVar(&f.parallel, "parallel", 0, "queries asked at a time (default: one a processor)")
-	_ = cmd.RegisterFlagCompletionFunc("system", cobra.FixedCompletions([]string{eval.Hark, eval.Legacy, eval.BM25, eval.Dense}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("system", cobra.FixedCompletions([]string{eval.Hark, eval.Memory, eval.Legacy, eval.BM25, eval.Dense}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
 }
 
