@@ -26,7 +26,7 @@ func (e *Engine) Assemble(ctx context.Context, p AssembleParams) (res AssembleRe
 			res, err = passThrough(p, tr), nil
 		}
 	}()
-	res = e.assemble(ctx, p, tr)
+	res = e.assemble(ctx, p, tr, nil)
 	if !p.Inspect {
 		if e.states.late() {
 			tr.note("the store is busy: what is remembered of this call is written later")
@@ -53,7 +53,8 @@ func (tr *Trace) note(format string, args ...any) {
 	tr.Notes = append(tr.Notes, fmt.Sprintf(format, args...))
 }
 
-func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) AssembleResult {
+// assemble is Assemble without its guard. watched, where it is not nil, is told of the rows it names.
+func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace, watched *watching) AssembleResult {
 	b := chooseBudget(p.TokenBudget, p.RuntimeSettings)
 	tr.Budget = BudgetTrace{Tokens: b.tokens, Source: b.source, Reason: b.reason}
 	session := e.measuredAs(ctx, p)
@@ -96,7 +97,7 @@ func (e *Engine) assemble(ctx context.Context, p AssembleParams, tr *Trace) Asse
 		room = min(e.opts.RecallTokens, int(float64(b.tokens)/factor)/4, limit-w.tokens-tokens)
 	}
 	block := e.recall(ctx, recallCall{
-		scope: sc, question: q, messages: ms, window: w, turn: turn, book: book, kept: earlier, inspect: p.Inspect,
+		scope: sc, question: q, messages: ms, window: w, turn: turn, book: book, kept: earlier, inspect: p.Inspect, watch: watched,
 		room: room,
 	}, tr)
 

@@ -27,6 +27,12 @@ const (
 // meetings 20.8, 20.6, 19.2.
 const weakest = 0.25
 
+// The reasons of a TraceDrop besides those of recall.
+const (
+	sameWords = "the question itself"
+	noWord    = "shares no word with the question, in a store too small to judge its meaning"
+)
+
 // recallCall is what recall is asked with.
 type recallCall struct {
 	scope    Scope
@@ -38,6 +44,7 @@ type recallCall struct {
 	book     ledger
 	kept     []keptBlock // blocks of earlier turns that the model still sees
 	inspect  bool        // nothing is remembered
+	watch    *watching   // nil unless somebody asks why
 }
 
 // recalled is a block. The zero value is no block.
@@ -53,6 +60,7 @@ type recalled struct {
 // the same bytes: always in the host's tool loop, and before it while the store is the same. Whatever fails is in the trace, and there is no block then.
 func (e *Engine) recall(ctx context.Context, c recallCall, tr *Trace) recalled {
 	t := &tr.Recall
+	c.watch.see(c.scope)
 	if why := e.mayNotRecall(c.scope); why != "" {
 		t.Reason = why
 		return recalled{}
@@ -117,7 +125,7 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 		kinds = append(kinds, index.Tool)
 	}
 	res, err := e.search.Search(ctx, recall.Request{
-		Question: q, Filter: c.scope.filter(kinds), Exclude: shown.rows, Asked: e.askedAt(c),
+		Question: q, Filter: c.scope.filter(kinds), Exclude: shown.rows, Asked: e.askedAt(c), Watch: c.watch.list(),
 	})
 	t.Took = time.Since(started)
 	if err != nil {
@@ -127,7 +135,17 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 	}
 	t.Ran, t.Confidence, t.Search = true, res.Confidence, res.Trace
 	hits := slices.DeleteFunc(res.Hits, func(h recall.Hit) bool {
-		return shown.shows(h.Message) || textPrint(h.Message.Text) == textPrint(c.question.prompt)
+		why := ""
+		switch {
+		case shown.shows(h.Message):
+			why = recall.OnScreen
+		case textPrint(h.Message.Text) == textPrint(c.question.prompt):
+			why = sameWords
+		default:
+			return false
+		}
+		t.Dropped = append(t.Dropped, TraceDrop{ID: h.Message.ID, Reason: why})
+		return true
 	})
 	t.Hits, t.OnScreen = len(hits), len(shown.rows)+len(res.Hits)-len(hits)
 	if len(hits) == 0 {
@@ -143,12 +161,18 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 	if few := e.few(); few && room < fewRoom {
 		// The confidence was learned from stores in which the rarity of a word tells something.
 		room = min(c.room, fewRoom)
-		hits = slices.DeleteFunc(hits, func(h recall.Hit) bool { return len(h.Matched) == 0 })
+		hits = slices.DeleteFunc(hits, func(h recall.Hit) bool {
+			if len(h.Matched) == 0 {
+				t.Dropped = append(t.Dropped, TraceDrop{ID: h.Message.ID, Reason: noWord})
+			}
+			return len(h.Matched) == 0
+		})
 		if len(hits) == 0 {
 			t.Reason = "nothing stored shares a word with this"
 			return recalled{}
 		}
 	}
+	t.Room = room
 	frame := e.tokens.count(e.renderBlock(nil)) + perMessage + 8 // 8: joints between counted parts
 	if room < frame {
 		t.Reason = "nothing stored is likely to answer this"

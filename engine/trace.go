@@ -53,7 +53,8 @@ type RecallTrace struct {
 	Reason     string        `json:"reason,omitempty"`
 	Question   string        `json:"question,omitempty"`
 	Context    string        `json:"context,omitempty"`
-	Cap        int           `json:"cap"` // tokens the block may take
+	Cap        int           `json:"cap"`            // tokens the block may take
+	Room       int           `json:"room,omitempty"` // of them, what the confidence leaves
 	Hits       int           `json:"hits"`
 	OnScreen   int           `json:"onScreen"` // stored messages left out because the window shows them
 	Confidence float64       `json:"confidence"`

@@ -27,6 +27,9 @@ type Request struct {
 	// to. Zero leaves times in the question unread.
 	Asked   time.Time
 	Exclude map[int64]bool // rows already on screen
+	// Watch are rows whose fate the Trace tells wherever they end, without a change of the result.
+	// They are told of only as far as the filter admits them.
+	Watch []int64
 	K       int            // hits wanted; 0 means 50
 
 	WordsOnly bool          // the meaning is not asked, so that no embedder is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -131,6 +132,7 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, whe
 	sc.score(pool, d)
 	when.prefer(pool)
 	t.time(when)
+	s.watch(ctx, r, pool, sc, l, t)
 	t.Pool, t.Cohesion, t.Confidence = len(pool), round(sc.cohesion), round(sc.confidence(unseen(pool, r.Exclude), r.Question))
 	if when.told(unseen(pool, r.Exclude)) {
 		t.Confidence = max(t.Confidence, sureOfTime)
@@ -203,10 +205,19 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 	for _, m := range rows {
 		ids[m.Seq] = m.ID
 	}
-	for i, c := range ranked[:min(s.listed, len(ranked))] {
+	newer := map[int64]int64{}
+	for _, h := range res.Hits {
+		newer[h.Message.Seq] = h.Newer
+	}
+	for i, c := range ranked {
 		e := c.explain(i+1, fate[c.seq])
-		e.ID = ids[c.seq]
-		t.Candidates = append(t.Candidates, e)
+		e.ID, e.Newer = ids[c.seq], newer[c.seq]
+		if i < s.listed {
+			t.Candidates = append(t.Candidates, e)
+		}
+		if slices.Contains(r.Watch, c.seq) {
+			t.Watched = append(t.Watched, e)
+		}
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package recall
 
 import (
+	"context"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -17,6 +19,7 @@ type Trace struct {
 	Cohesion   float64       `json:"cohesion"` // 0..1: how much neighbours tell in this store
 	Confidence float64       `json:"confidence"`
 	Candidates []Explanation `json:"candidates,omitempty"`
+	Watched    []Explanation `json:"watched,omitempty"` // of the rows of Request.Watch
 }
 
 // TermTrace is one term of the question.
@@ -48,6 +51,7 @@ const (
 	OutRanked = "out-ranked"
 	OnScreen  = "on screen"
 	NearCopy  = "near copy of a better hit"
+	NotFound  = "not retrieved" // neither leg had it among its candidates
 )
 
 // Explanation is the fate of one message with the features that decided it.
@@ -67,6 +71,7 @@ type Explanation struct {
 	Matched     float64 `json:"matched"`
 	Near        float64 `json:"near,omitempty"` // 1: said at the time that the question speaks of
 	Score       float64 `json:"score"`
+	Newer       int64   `json:"newer,omitempty"` // row of a later statement of the same thing
 }
 
 // time notes the times that the question speaks of.
@@ -85,5 +90,28 @@ func (c *candidate) explain(rank int, fate string) Explanation {
 		Seq: c.seq, Rank: rank, Fate: fate, LexicalRank: c.lexRank, DenseRank: c.denseRnk,
 		Text: c.Text, Context: c.Context, Session: c.Session, Lexical: c.Lexical,
 		Cosine: cos, Dense: c.Dense, Matched: c.Matched, Near: round(c.Near), Score: c.Score,
+	}
+}
+
+// watch tells of the watched rows that are no candidates how they stand to the question.
+func (s *Searcher) watch(ctx context.Context, r Request, pool []*candidate, sc *scorer, l *legs, t *Trace) {
+	for _, seq := range r.Watch {
+		if slices.ContainsFunc(pool, func(c *candidate) bool { return c.seq == seq }) {
+			continue
+		}
+		row, ok := sc.src.Row(seq)
+		if !ok || !admits(r.Filter, row) {
+			continue
+		}
+		c := &candidate{seq: seq, row: row, tf: sc.freq(seq)}
+		c.Cosine = math.NaN()
+		sc.text(c)
+		c.Lexical = c.Text
+		if l.vector != nil {
+			if cos, err := s.store.Closeness(ctx, l.space, l.vector, []int64{seq}); err == nil && len(cos) == 1 {
+				c.Cosine = cos[0]
+			}
+		}
+		t.Watched = append(t.Watched, c.explain(0, NotFound))
 	}
 }

@@ -93,6 +93,7 @@ func (ask question[Q, A]) method(a *app, m *memory) wire.Method {
 func (a *app) methods(m *memory) map[string]wire.Method {
 	return map[string]wire.Method{
 		"search":   searching().method(a, m),
+		"explain":  explaining().method(a, m),
 		"status":   describing().method(a, m),
 		"check":    checking().method(a, m),
 		"sessions": listing().method(a, m),
