@@ -34,6 +34,10 @@ type hostConfig struct {
 			Config  struct {
 				Binary  string `json:"binary"`
 				DataDir string `json:"dataDir"`
+
+				Dreaming struct { // of memory-core
+					Enabled *bool `json:"enabled"`
+				} `json:"dreaming"`
 			} `json:"config"`
 		} `json:"entries"`
 	} `json:"plugins"`
@@ -77,6 +81,13 @@ func hostState(env func(string) (string, bool)) string {
 func (c hostConfig) pluginOff() bool {
 	on := c.Plugins.Entries[engine.ID].Enabled
 	return on != nil && !*on
+}
+
+// dreamless reports that OpenClaw's own memory stays away while another holds the memory slot.
+func (c hostConfig) dreamless() bool {
+	core := c.Plugins.Entries["memory-core"]
+	off := func(on *bool) bool { return on != nil && !*on }
+	return off(core.Enabled) || off(core.Config.Dreaming.Enabled)
 }
 
 // problem says why OpenClaw would not use Hark, and what to do; "" when it does.

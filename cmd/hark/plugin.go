@@ -24,7 +24,7 @@ func newPlugin(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Put Hark into OpenClaw",
-		Long: `Puts Hark into OpenClaw as its context engine.
+		Long: `Puts Hark into OpenClaw as its context engine, and as its memory where that is asked for.
 
   make plugin                in Hark's checkout: builds the package
   hark plugin install        installs it and selects Hark
@@ -48,12 +48,13 @@ type installJSON struct {
 	Config   string `json:"config"`   // the file it wrote
 	Before   string `json:"slot_before"`
 	Slot     string `json:"slot"`
+	Memory   string `json:"memory_slot"` // plugin that answers memory_search; "" is OpenClaw's default
 	Data     string `json:"data"`
 }
 
 func newPluginInstall(a *app) *cobra.Command {
 	var pack, program string
-	var link bool
+	var link, memory bool
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the plugin into OpenClaw and select it as the context engine",
@@ -62,23 +63,29 @@ that OpenClaw selected Hark as its context engine. Nothing is downloaded.
 
   hark plugin install                              the newest package of this checkout
   hark plugin install --package hark-openclaw-0.1.0.tgz
+  hark plugin install --memory                     Hark answers memory_search and memory_get too
   hark plugin install --link --package plugin      a folder, used where it is (for development)
+
+With --memory OpenClaw's dreaming is turned off, which would bring its own
+memory_search along. Without it the plugin in OpenClaw's memory slot stays there, and finds Hark's
+messages too.
 
 OpenClaw is the one that OPENCLAW_STATE_DIR and OPENCLAW_CONFIG_PATH mean, else
 that of ~/.openclaw. "openclaw plugins uninstall hark" undoes it; Hark's data
 stays where it is.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.installPlugin(cmd.Context(), pack, program, link)
+			return a.installPlugin(cmd.Context(), pack, program, link, memory)
 		},
 	}
 	cmd.Flags().StringVar(&pack, "package", "", "package (.tgz) or folder of the plugin; default: the newest in dist/, beside this program, or here")
 	cmd.Flags().BoolVar(&link, "link", false, "use the folder where it is instead of a copy")
+	cmd.Flags().BoolVar(&memory, "memory", false, "select Hark for the memory slot as well")
 	cmd.Flags().StringVar(&program, "openclaw", "openclaw", "the openclaw program")
 	return cmd
 }
 
-func (a *app) installPlugin(ctx context.Context, pack, program string, link bool) error {
+func (a *app) installPlugin(ctx context.Context, pack, program string, link, memory bool) error {
 	out := installJSON{Linked: link}
 	var err error
 	if out.Package, err = findPackage(pack, link); err != nil {
@@ -103,11 +110,21 @@ func (a *app) installPlugin(ctx context.Context, pack, program string, link bool
 	if err := ask(append(append([]string{"plugins", "install"}, spec...), "--force", "--accept-capabilities")...); err != nil {
 		return err
 	}
-	after, err := a.selectHark(ask)
+	wanted := before.Plugins.Slots["memory"]
+	if memory {
+		wanted = engine.ID
+	}
+	after, err := a.selectHark(ask, wanted)
+	if err == nil && memory && !after.dreamless() {
+		// memory-core is loaded beside another memory for its dreaming, and then its tools come first.
+		if err = ask("config", "set", "plugins.entries.memory-core.config.dreaming.enabled", "false"); err == nil {
+			after, err = readHostConfig(a.env)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	out.Slot, out.Data = after.Plugins.Slots["contextEngine"], after.data(a.env)
+	out.Slot, out.Memory, out.Data = after.Plugins.Slots["contextEngine"], after.Plugins.Slots["memory"], after.data(a.env)
 	if a.json {
 		return a.printJSON(out)
 	}
@@ -126,8 +143,13 @@ func (a *app) askOpenClaw(ctx context.Context, program string, args ...string) e
 }
 
 // selectHark does what an installation leaves undone where Hark was installed before and taken out
-// again: the plugin may be off still, and the slot somebody else's.
-func (a *app) selectHark(ask func(args ...string) error) (hostConfig, error) {
+// again: the plugin may be off still, and the slot somebody else's. And it gives back the memory slot,
+// which an installation always takes: memory is the plugin for it, "" for OpenClaw's default.
+func (a *app) selectHark(ask func(args ...string) error, memory string) (hostConfig, error) {
+	slot := []string{"config", "set", "plugins.slots.memory", memory}
+	if memory == "" {
+		slot = []string{"config", "unset", "plugins.slots.memory"}
+	}
 	steps := []struct {
 		needed func(hostConfig) bool
 		args   []string
@@ -135,6 +157,7 @@ func (a *app) selectHark(ask func(args ...string) error) (hostConfig, error) {
 		{hostConfig.pluginOff, []string{"plugins", "enable", engine.ID, "--accept-capabilities"}},
 		{func(c hostConfig) bool { return c.Plugins.Slots["contextEngine"] != engine.ID },
 			[]string{"config", "set", "plugins.slots.contextEngine", engine.ID}},
+		{func(c hostConfig) bool { return c.Plugins.Slots["memory"] != memory }, slot},
 	}
 	for _, step := range steps {
 		c, err := readHostConfig(a.env)
@@ -175,6 +198,14 @@ func (a *app) printInstalled(o installJSON) {
 	line("package", fmt.Sprintf("%s %s, %s (%s)", o.Name, o.Version, how, shortHome(a.env, o.Package)))
 	line("configuration", shortHome(a.env, o.Config))
 	line("context engine", slot)
+	switch o.Memory {
+	case engine.ID:
+		line("memory", "hark, without memory-core's dreaming")
+	case "":
+		line("memory", "memory-core, the default; it finds Hark's messages too")
+	default:
+		line("memory", o.Memory)
+	}
 	line("data", shortHome(a.env, o.Data))
 	a.printf("%s the next turn uses Hark; restart a gateway that runs, and see \"hark doctor\"\n", a.term.green("installed:"))
 }

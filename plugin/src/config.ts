@@ -14,6 +14,8 @@ export interface Config {
   readonly commitDeadlineMs: number;
   /** Limit per turn of reading what Hark missed of a session, in milliseconds; 0 turns it off. */
   readonly catchUpMs: number;
+  /** Limit of one call of a memory tool, in milliseconds. */
+  readonly toolDeadlineMs: number;
   /** Whether a recalled block is put into the model's context. Storing goes on either way. */
   readonly recall: boolean;
   /** How long the daemon stays without requests, as `hark serve --idle-exit` takes it. */
@@ -61,6 +63,7 @@ export function readConfig(raw: unknown, env: Env): Config {
     deadlineMs: number("deadlineMs", 1500, 50, 60_000),
     commitDeadlineMs: number("commitDeadlineMs", 5000, 500, 120_000),
     catchUpMs: number("catchUpMs", 2000, 0, 60_000),
+    toolDeadlineMs: number("toolDeadlineMs", 10_000, 500, 60_000),
     recall: lookup(raw, "recall.enabled") !== false,
     idleExit: text("idleExit") ?? "15m",
     settings,

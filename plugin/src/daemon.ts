@@ -215,9 +215,15 @@ export class Daemon {
 
   // Starting
 
-  private async start(): Promise<Endpoint> {
+  /** The program that serves; rejects, with what to do, where there is none. */
+  async program(): Promise<string> {
     const { config, env, rootDir } = this.deps;
-    const binary = await findBinary({ option: config.binary, rootDir, path: env.PATH ?? env.Path });
+    return await findBinary({ option: config.binary, rootDir, path: env.PATH ?? env.Path });
+  }
+
+  private async start(): Promise<Endpoint> {
+    const { config } = this.deps;
+    const binary = await this.program();
     await fs.mkdir(config.dataDir, { recursive: true, mode: 0o700 });
     const logFile = path.join(config.dataDir, "serve.log");
     const log = await openLog(logFile);
@@ -260,7 +266,8 @@ export class Daemon {
     }
   }
 
-  private environment(): Record<string, string> {
+  /** What the program is told through its environment: the plugin's options, and no key of the host's. */
+  environment(): Record<string, string> {
     const out: Record<string, string> = {};
     for (const [name, value] of Object.entries(this.deps.env)) {
       if (value !== undefined && passedOn.test(name)) out[name] = value;
@@ -303,8 +310,8 @@ export class Daemon {
   }
 
   private async fingerprint(): Promise<string> {
-    const { config, version, env, rootDir } = this.deps;
-    const size = await findBinary({ option: config.binary, rootDir, path: env.PATH ?? env.Path }).then(
+    const { config, version } = this.deps;
+    const size = await this.program().then(
       async (binary) => (await fs.stat(binary)).size,
       () => 0,
     );

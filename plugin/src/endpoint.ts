@@ -12,6 +12,9 @@ export const PROTOCOL = 1;
 
 const MAX_ANSWER = 64 * 1024 * 1024; // bytes
 
+/** The daemon's limit. It hangs up on a longer body, which would look as if it were gone. */
+const MAX_BODY = 64 * 1024 * 1024; // bytes
+
 /** Where a daemon listens, as its daemon.json says. */
 export interface Endpoint {
   readonly socket?: string;
@@ -72,6 +75,9 @@ export async function readEndpoint(dataDir: string): Promise<Endpoint | undefine
 export function exchange(to: Endpoint, x: Exchange): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const body = x.body === undefined ? undefined : Buffer.from(x.body, "utf8");
+    if (body && body.length > MAX_BODY) {
+      return reject(new HarkError("too-large", `a call of ${Math.ceil(body.length / (1 << 20))} MiB is over the limit of the Hark daemon, 64 MiB`));
+    }
     const headers: Record<string, string | number> = {
       "Hark-Protocol": PROTOCOL,
       "Hark-Deadline-Ms": Math.max(1, Math.round(x.deadlineMs)),

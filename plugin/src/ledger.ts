@@ -11,6 +11,7 @@ export interface Entry {
   served?: string; // RFC 3339
   committed?: string;
   failed?: { at: string; what: string };
+  synced?: { at: string; reason: string }; // of the memory files, in the memory slot
 }
 
 export class Ledger {
@@ -32,6 +33,10 @@ export class Ledger {
 
   failed(agent: string, what: string): void {
     this.note(agent, { failed: { at: new Date().toISOString(), what: what.slice(0, 500) } });
+  }
+
+  synced(agent: string, reason: string): void {
+    this.note(agent, { synced: { at: new Date().toISOString(), reason: reason.slice(0, 100) } });
   }
 
   /** Writes as a whole, so that no reader sees a part. A folder that cannot be written costs nothing. */

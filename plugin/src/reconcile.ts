@@ -38,7 +38,7 @@ export interface CaughtUp {
  * one page always gets all of it, so that every turn gets further; `askMs` bounds asking where to begin.
  */
 export async function reconcile(
-  host: HostFunctions,
+  host: Pick<HostFunctions, "transcript">,
   client: Client,
   session: Session,
   params: object,
@@ -100,7 +100,7 @@ export async function reconcile(
 type Page = Awaited<ReturnType<HostFunctions["transcript"]>> | { readonly kind: "fenced" } | { readonly kind: "failed"; readonly reason: string } | { readonly kind: "late" };
 
 async function readPage(
-  host: HostFunctions,
+  host: Pick<HostFunctions, "transcript">,
   s: Session,
   cursor: string,
   maxBytes: number,

@@ -18,7 +18,7 @@ const all = options(manifest.configSchema);
 test("manifest and package agree with each other and with the engine", () => {
   assert.equal(manifest.id, "hark");
   assert.equal(manifest.version, pkg.version);
-  assert.equal(manifest.kind, "context-engine");
+  assert.deepEqual(manifest.kind, ["context-engine", "memory"]);
   assert.deepEqual(pkg.openclaw.extensions, ["./dist/index.js"]);
   assert.equal(pkg.dependencies, undefined, "nothing is needed at run time");
   assert.ok(pkg.files.includes("bin/"));
@@ -41,7 +41,7 @@ test("every option has a label, is documented, and unknown ones are refused", ()
 test("every option changes something", () => {
   const other: Record<string, unknown> = {
     binary: "/x", dataDir: "/y", configFile: "/z", deadlineMs: 99, commitDeadlineMs: 999, catchUpMs: 9, idleExit: "1h", timezone: "UTC",
-    "recall.enabled": false, "recall.maxTokens": 5, "recall.policy": "agent", "embedder.provider": "none", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
+    "recall.enabled": false, toolDeadlineMs: 999, "recall.maxTokens": 5, "recall.policy": "agent", "embedder.provider": "none", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
   };
   const plain = readConfig({}, { HOME: "/home/a" });
   for (const option of all) {
@@ -72,4 +72,66 @@ test("the data folder is shared with the program, and never between two hosts by
 test("values of the wrong kind are taken as absent", () => {
   const odd = readConfig({ binary: 7, deadlineMs: "soon", catchUpMs: NaN, recall: "no", embedder: null, dataDir: "" }, { HOME: "/home/a" });
   assert.deepEqual(odd, readConfig({}, { HOME: "/home/a" }));
+});
+
+test("HOST-21: every tool is declared, in the profiles that agents use, and only where it is Hark's", async () => {
+  const { toolFactories } = await import("../src/tools.ts");
+  const none = (): never => { throw new Error("naming tools needs no daemon"); };
+  const names = (inSlot: boolean): string[] => toolFactories(none, inSlot, none).map(([name, factory]) => {
+    const tool = factory({ sessionKey: "agent:main:main" })!;
+    assert.equal(tool.name, name);
+    assert.ok(tool.description.length <= 420, `${name}: every request carries its ${tool.description.length} characters`);
+    assert.equal((tool.parameters as any).type, "object");
+    return name;
+  });
+  assert.deepEqual(names(false), ["hark_search", "hark_open", "hark_forget"]);
+  assert.deepEqual(names(true), ["memory_search", "memory_get", "hark_open", "hark_forget"]);
+  assert.deepEqual([...manifest.contracts.tools].sort(), [...new Set([...names(false), ...names(true)])].sort());
+  for (const name of manifest.contracts.tools) {
+    assert.deepEqual(manifest.toolMetadata[name].profiles, ["coding", "messaging"], name);
+  }
+  assert.equal(manifest.toolMetadata.hark_forget.sideEffecting, true);
+  const readme = fs.readFileSync("README.md", "utf8");
+  for (const name of manifest.contracts.tools) assert.ok(readme.includes("`" + name + "`"), name);
+  assert.match(readme, /--accept-capabilities/);
+  assert.match(readme, /allowConversationAccess/);
+});
+
+test("the commands of the program are one command of OpenClaw", () => {
+  assert.deepEqual(manifest.cliCommands.map((c: any) => [c.name, c.hasSubcommands]), [["hark", true]]);
+});
+
+/** Checks a value against the part of JSON Schema that the manifest uses; the first fault, or undefined. */
+function fault(schema: any, value: any, at = ""): string | undefined {
+  if (schema.type === "object") {
+    if (typeof value !== "object" || value === null) return `${at}: not an object`;
+    for (const [key, v] of Object.entries(value)) {
+      const inner = schema.properties?.[key];
+      const found = inner ? fault(inner, v, at ? `${at}.${key}` : key) : schema.additionalProperties === false ? `${at ? at + "." : ""}${key}: unknown` : undefined;
+      if (found) return found;
+    }
+    return undefined;
+  }
+  const type = schema.type === "integer" ? Number.isInteger(value) : typeof value === schema.type;
+  if (!type || (schema.enum && !schema.enum.includes(value)) || (schema.pattern && !new RegExp(schema.pattern).test(value)) || value < schema.minimum || value > schema.maximum) return `${at}: ${JSON.stringify(value)}`;
+  return undefined;
+}
+
+test("HOST-22: every documented option is accepted with its documented default, and an unknown one is named", () => {
+  const readme = fs.readFileSync("README.md", "utf8");
+  const rows = readme.slice(readme.indexOf("## Options")).split("\n## ")[0]!.split("\n").filter((l) => l.startsWith("| `"));
+  const documented = rows.flatMap((row) => {
+    const [first, ...rest] = [...row.split("|")[1]!.matchAll(/`([^`]+)`/g)].map((m) => m[1]!);
+    return [first!, ...rest.map((r) => (r.startsWith(".") ? first!.split(".")[0] + r : r))];
+  });
+  assert.deepEqual([...documented].sort(), [...all].sort(), "the options of the README are those of the schema");
+  const sample: Record<string, unknown> = {
+    binary: "/x", dataDir: "~/y", configFile: "/z", deadlineMs: 1500, commitDeadlineMs: 5000, catchUpMs: 0, toolDeadlineMs: 10000, idleExit: "15m", timezone: "UTC",
+    "recall.enabled": true, "recall.maxTokens": 1200, "recall.policy": "owner", "embedder.provider": "builtin", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
+  };
+  const nested = (option: string, v: unknown): object => option.split(".").reduceRight<any>((inner, key) => ({ [key]: inner }), v);
+  for (const option of documented) assert.equal(fault(manifest.configSchema, nested(option, sample[option])), undefined, option);
+  assert.equal(fault(manifest.configSchema, { recal: {} }), "recal: unknown");
+  assert.equal(fault(manifest.configSchema, { recall: { max_tokens: 3 } }), "recall.max_tokens: unknown");
+  assert.equal(fault(manifest.configSchema, { recall: { policy: "everyone" } }), 'recall.policy: "everyone"');
 });
