@@ -146,6 +146,8 @@ func (a *accounts) called(call string, duplicate bool, err error) {
 	case err != nil:
 		a.sum.Counts.Failed++
 		a.sum.Failed = &Failure{At: a.clock().UTC(), Call: call, Reason: reasonOf(err)}
+	case call == "afterTurn": // a turn too; a host that also commits it has it counted then
+		a.sum.Committed = a.clock().UTC()
 	case call != "commitTurn":
 	case duplicate:
 		a.sum.Counts.Duplicate++
@@ -208,7 +210,7 @@ func (e *Engine) Account(ctx context.Context) (Account, error) {
 // counted counts a call that stores something and notes it down.
 func (e *Engine) counted(ctx context.Context, call string, duplicate bool, err error) {
 	e.accounts.called(call, duplicate, err)
-	if err != nil || call != "commitTurn" || duplicate {
+	if err != nil || call != "commitTurn" && call != "afterTurn" || duplicate {
 		return
 	}
 	if err := e.accounts.note(ctx, e.store); err != nil {
