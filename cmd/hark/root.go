@@ -169,7 +169,7 @@ Everything stays on this machine, in one folder (see "hark status").`,
 	}
 	add("use", newImport(a), newSearch(a), newAssemble(a), newExplain(a))
 	add("care", newStatus(a), newSessions(a), newCheck(a), newForget(a), newExport(a), newConfig(a), newServe(a), newDoctor(a), newPlugin(a))
-	add("try", newDemo(a), newBench(a), newEval(a))
+	add("try", newDemo(a), newBench(a), newEval(a), newTorture(a), newTortureChild(a))
 	root.AddCommand(newVersion(a))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()
