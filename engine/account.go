@@ -214,7 +214,7 @@ func (e *Engine) counted(ctx context.Context, call string, duplicate bool, err e
 		return
 	}
 	if err := e.accounts.note(ctx, e.store); err != nil {
-		e.log.Warn("time of the turn not noted", "error", err)
+		e.log.Debug("account of the turn is noted with the next one", "error", err)
 	}
 }
 

@@ -32,6 +32,7 @@ type worker struct {
 	local   bool
 	ail     func(reason string) // hears why the embedder does not answer, and "" when it does
 	kick    chan struct{}
+	turn    chan struct{} // holds one token while somebody embeds what is pending: two would embed it twice
 	cancel  context.CancelFunc
 	group   *errgroup.Group
 	stopped chan struct{}
@@ -42,7 +43,7 @@ func startWorker(store *index.Store, emb embed.Embedder, log *slog.Logger, ail f
 	in, ok := emb.(embed.InProcess)
 	w := &worker{
 		store: store, emb: emb, log: log, ail: ail, local: ok && in.InProcess(),
-		kick: make(chan struct{}, 1), cancel: cancel, group: new(errgroup.Group), stopped: make(chan struct{}),
+		kick: make(chan struct{}, 1), turn: make(chan struct{}, 1), cancel: cancel, group: new(errgroup.Group), stopped: make(chan struct{}),
 	}
 	if dim := w.knownDim(ctx); dim > 0 {
 		if err := store.UseSpace(ctx, w.space(dim)); err != nil {
@@ -172,6 +173,12 @@ func (w *worker) dim(ctx context.Context) (int, error) {
 // drain embeds pending messages until there are none, or only ones that fail. progress, which
 // may be nil, hears how many messages are done and left.
 func (w *worker) drain(ctx context.Context, progress func(done, left int)) error {
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	dim, err := w.dim(ctx)
 	if err != nil {
 		return err

@@ -292,6 +292,7 @@ func (e *Engine) row(m *message, it item, sc Scope, sessionID string, kind index
 	if m.said == "" {
 		r.Text, r.Caption = m.tool, m.caption
 	}
+	r.Caption = joinLines(r.Caption, m.whole)
 	if len(r.Caption) > maxCaption {
 		r.Caption = excerpt(r.Caption, maxCaption)
 	}

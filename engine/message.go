@@ -73,6 +73,7 @@ type message struct {
 	said    string // what a person or the assistant said; cleaned
 	tool    string // tool calls or a tool's output, capped
 	caption string // placeholders of images
+	whole   string // type, size and hash of a tool's output of which tool holds an excerpt
 	calls   []string
 	result  string // id of the call this answers
 	at      time.Time
@@ -233,7 +234,11 @@ func (m *message) extract(w wireMessage, cover func(string) (string, int)) {
 		if w.ToolName != "" {
 			text = plainLine(w.ToolName) + ": " + text
 		}
-		m.tool = excerpt(hide(strings.TrimSpace(text)), maxToolText)
+		full := hide(strings.TrimSpace(text))
+		if m.tool = excerpt(full, maxToolText); len(full) > maxToolText {
+			sum := sha256.Sum256([]byte(full))
+			m.whole = fmt.Sprintf("[text, %d bytes, sha256 %s]", len(full), hex.EncodeToString(sum[:6]))
+		}
 	case "user":
 		cleaned := clean(text)
 		m.said, m.machine = excerpt(hide(cleaned.text), maxSaidText), cleaned.machine

@@ -80,6 +80,7 @@ type tortureReport struct {
 	Histories int            `json:"histories"`
 	Forgotten int            `json:"forgotten"` // turns and histories whose forgetting was acknowledged
 	Messages  int            `json:"messages"`  // in the store at the end
+	Refused   int            `json:"refused"`   // calls that failed with a reason while a fault lasted
 	Repaired  int            `json:"repaired"`  // openings after which something derived had to be made again
 	OpenMS    openTimes      `json:"open_ms"`
 
@@ -236,6 +237,7 @@ func (t *torturer) tell() error {
 		}
 	}
 	t.printf("acknowledged: %d turns, %d histories; %d of them forgotten; %d messages at the end\n", r.Turns, r.Histories, r.Forgotten, r.Messages)
+	t.printf("refused while a fault lasted: %s\n", count(r.Refused, "call"))
 	t.printf("opened: median %.0f ms, at most %.0f ms; %d times something derived was made again\n", r.OpenMS.Median, r.OpenMS.Most, r.Repaired)
 	t.printf("lost %d, doubled %d, back %d, blocked %d, wrong %d\n", r.Lost, r.Doubled, r.Back, r.Blocked, r.Wrong)
 	for _, line := range r.Incidents {

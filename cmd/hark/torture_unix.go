@@ -16,7 +16,8 @@ const (
 	canStop       = true
 )
 
-// limitFiles bounds the files of this process: what would grow beyond fails as on a full disk.
+// limitFiles bounds the files of this process: what would grow beyond fails as on a full disk. 0 lifts
+// the bound.
 func limitFiles(most int64) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	return setFileLimit(unix.RLIMIT_FSIZE, most)
@@ -27,7 +28,9 @@ func setFileLimit(what int, most int64) error {
 	if err := unix.Getrlimit(what, &limit); err != nil {
 		return err
 	}
-	limit.Cur = uint64(most)
+	if limit.Cur = limit.Max; most > 0 {
+		limit.Cur = min(limit.Max, uint64(most))
+	}
 	return unix.Setrlimit(what, &limit)
 }
 

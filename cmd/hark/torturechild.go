@@ -86,7 +86,7 @@ func newTortureChild(a *app) *cobra.Command {
 					return err
 				}
 			}
-			c := &tortured{app: a, prefix: prefix, ops: ops, seed: seed}
+			c := &tortured{app: a, prefix: prefix, ops: ops, seed: seed, limited: limit > 0}
 			return c.run(cmd.Context(), dir)
 		},
 	}
@@ -105,7 +105,10 @@ type tortured struct {
 	ops    int
 	seed   uint64
 
-	mu sync.Mutex // held while a line is said
+	limited bool
+
+	mu     sync.Mutex // held while a line is said
+	failed int        // calls in vain while the files are limited
 }
 
 // say tells the parent, in one write, so that a line is there as a whole or not at all.
@@ -203,10 +206,28 @@ func (c *tortured) try(what, key string, do func() error) bool {
 	}
 	if err != nil {
 		c.say("failed %s %s %s", what, key, strings.Join(strings.Fields(err.Error()), " "))
+		c.makeRoom()
 		return false
 	}
 	c.say("ok %s %s", what, key)
 	return true
+}
+
+// makeRoom lifts the limit of files once a few calls have failed of it.
+func (c *tortured) makeRoom() {
+	c.mu.Lock()
+	c.failed++
+	lift := c.limited && c.failed >= 5
+	c.limited = c.limited && !lift
+	c.mu.Unlock()
+	if !lift {
+		return
+	}
+	if err := limitFiles(0); err != nil {
+		c.say("wrong the limit cannot be lifted: %v", err)
+		return
+	}
+	c.say("room again")
 }
 
 // preload fills a store with talk that nobody asks about.

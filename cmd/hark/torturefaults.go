@@ -106,6 +106,8 @@ func (t *torturer) hear(c *child) (line string, ok bool) {
 func (t *torturer) take(line string) {
 	wrong, blocked := t.record.line(line)
 	switch {
+	case strings.HasPrefix(line, "failed "):
+		t.report.Refused++
 	case blocked:
 		t.incident(&t.report.Blocked, "%s", wrong)
 	case wrong != "":
@@ -422,16 +424,22 @@ func (t *torturer) fullDisk(ctx context.Context) error {
 		return err
 	}
 	defer t.end(c)
-	for failed, heard := 0, 0; failed < 5 && heard < 2000; heard++ {
+	// When calls have failed the child makes room, and has to go on without being started again.
+	for room, stored, heard := false, 0, 0; stored < 5 && heard < 5000; heard++ {
 		line, ok := t.hear(c)
 		if !ok {
 			if !strings.Contains(c.errs.String(), "hark:") { // it refused to open, with a reason
 				t.incident(&t.report.Wrong, "on a full disk a child ended: %s", c.errs)
 			}
-			break
+			return nil
 		}
-		if strings.HasPrefix(line, "failed ") {
-			failed++
+		switch {
+		case line == "room again":
+			room = true
+		case room && strings.HasPrefix(line, "ok turn"):
+			stored++
+		case heard == 4999:
+			t.incident(&t.report.Blocked, "nothing is stored when there is room again: %v", room)
 		}
 	}
 	return nil

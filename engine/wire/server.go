@@ -66,7 +66,10 @@ type Server struct {
 	ending context.Context
 	end    context.CancelFunc
 
+	giving sync.Mutex // held while memory is given back
+
 	mu       sync.Mutex
+	failing  map[complaint]string // by code: calls that failed when they were last made
 	draining bool
 	running  sync.WaitGroup // Add under mu while not draining
 }
@@ -84,7 +87,7 @@ func NewServer(opts ServerOptions) *Server {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, started: opts.Now(), mux: http.NewServeMux(),
-		histories: newHistories(maxHistoryBytes), slots: make(chan struct{}, MaxConcurrent),
+		histories: newHistories(maxHistoryBytes), slots: make(chan struct{}, MaxConcurrent), failing: map[complaint]string{},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.ending, s.end = context.WithCancel(context.Background())
@@ -275,6 +278,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent, method strin
 	done := make(chan outcome, 1)
 	s.running.Go(func() {
 		defer s.release()
+		defer s.giveBack(len(body))
 		var out outcome
 		defer func() {
 			if p := recover(); p != nil {
@@ -301,15 +305,62 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent, method strin
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, agent, method string, value any, err error) {
 	if err == nil {
 		s.observe(r, agent, method, nil)
+		s.calm(agent, method)
 		writeJSON(w, http.StatusOK, value)
 		return
 	}
 	e := s.classify(r, err)
 	s.observe(r, agent, method, e)
 	if e.status() >= 500 || e.Code == CodeConflict || e.Code == CodeLocked {
-		s.log.Warn("call not served", "agent", agent, "method", method, "code", e.Code, "error", e.Message)
+		s.complain(agent, method, e)
 	}
 	writeError(w, e)
+}
+
+// hugeBody is the size from which the memory a body took is given back to the system when its call is
+// done: the runtime would keep several times as much for minutes.
+const hugeBody = 8 << 20
+
+// giveBack gives memory back after a huge body, one at a time.
+func (s *Server) giveBack(size int) {
+	if size < hugeBody || !s.giving.TryLock() {
+		return
+	}
+	defer s.giving.Unlock()
+	debug.FreeOSMemory()
+}
+
+// complaint is a call of an agent that fails.
+type complaint struct{ agent, method string }
+
+// maxComplaints bounds what is remembered of them.
+const maxComplaints = 1024
+
+// complain logs a failure, once until the call is served again or fails otherwise: a full disk fails
+// every turn, and says so once.
+func (s *Server) complain(agent, method string, e *Error) {
+	s.mu.Lock()
+	was := s.failing[complaint{agent, method}]
+	if len(s.failing) < maxComplaints {
+		s.failing[complaint{agent, method}] = e.Code
+	}
+	s.mu.Unlock()
+	if was == e.Code {
+		s.log.Debug("call not served again", "agent", agent, "method", method, "code", e.Code, "error", e.Message)
+		return
+	}
+	s.log.Warn("call not served", "agent", agent, "method", method, "code", e.Code, "error", e.Message, "remedy", e.Remedy)
+}
+
+// calm notes that a call is served again.
+func (s *Server) calm(agent, method string) {
+	s.mu.Lock()
+	code, failing := s.failing[complaint{agent, method}]
+	delete(s.failing, complaint{agent, method})
+	s.mu.Unlock()
+	if failing && code != CodeConflict {
+		s.log.Info("served again", "agent", agent, "method", method)
+	}
 }
 
 // began is when a request came, in its context.
