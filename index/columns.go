@@ -144,7 +144,9 @@ type columns struct {
 	rows     []rec // ascending by seq; forgotten rows stay, dead, until the next Open
 	arena    arena
 	sessions map[uint32]*session
-	scopes   map[uint32]int // recallable rows of each
+	scopes   map[uint32]int    // recallable rows of each
+	talk     [Noise + 1]bitset // rows that can be recalled, by kind
+	runs     map[uint32][]run  // scope → its rows of any kind, ascending; forgotten ones stay
 	kinds    [Noise + 1]int
 	live     int
 	sums     sums
@@ -153,7 +155,7 @@ type columns struct {
 }
 
 func newColumns() *columns {
-	return &columns{names: newNames(), sessions: map[uint32]*session{}, scopes: map[uint32]int{}, sums: newSums()}
+	return &columns{names: newNames(), sessions: map[uint32]*session{}, scopes: map[uint32]int{}, runs: map[uint32][]run{}, sums: newSums()}
 }
 
 // slot finds the place of a row that is alive.
@@ -198,6 +200,8 @@ func (c *columns) add(r rec, raw []byte, d terms.Doc, sorted bool) {
 	slot := len(c.rows)
 	c.rows = append(c.rows, r)
 	c.count(&c.rows[slot], d, 1)
+	c.enrol(slot)
+	c.mark(slot, true)
 	s := c.session(r.session)
 	if sorted {
 		c.enlist(s, int32(slot))
@@ -219,10 +223,12 @@ func (c *columns) session(id uint32) *session {
 func (c *columns) replace(slot int, h rec, raw []byte, d terms.Doc) {
 	r := &c.rows[slot]
 	c.count(r, c.doc(r), -1)
+	c.mark(slot, false)
 	c.delist(c.sessions[r.session], int32(slot))
 	r.kind, r.flags, r.lang, r.main = h.kind, h.flags, h.lang, h.main
 	r.words, r.doc = uint32(d.Words()), c.arena.add(raw)
 	c.count(r, d, 1)
+	c.mark(slot, true)
 	c.enlist(c.session(r.session), int32(slot))
 }
 
@@ -230,6 +236,7 @@ func (c *columns) replace(slot int, h rec, raw []byte, d terms.Doc) {
 func (c *columns) remove(slot int) {
 	r := &c.rows[slot]
 	c.count(r, c.doc(r), -1)
+	c.mark(slot, false)
 	s := c.sessions[r.session]
 	c.delist(s, int32(slot))
 	if len(s.all) == 0 {

@@ -13,5 +13,9 @@ func dotInt8(a, b []int8) int32 {
 	if n == 0 || len(b) < len(a) || !cpu.X86.HasAVX2 {
 		return dotGeneric(a, b)
 	}
-	return dotAVX2(&a[0], &b[0], n) + dotGeneric(a[n:], b[n:len(a)])
+	dot := dotAVX2(&a[0], &b[0], n)
+	if n < len(a) {
+		dot += dotGeneric(a[n:], b[n:len(a)])
+	}
+	return dot
 }

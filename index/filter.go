@@ -1,7 +1,6 @@
 package index
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/blevesearch/bleve/v2/search/query"
@@ -101,39 +100,15 @@ func (a *admission) query() query.Query {
 	return query.NewConjunctionQuery(all)
 }
 
-// bitset is a set of slots.
-type bitset []uint64
-
-func (b *bitset) add(i int) {
-	for i>>6 >= len(*b) {
-		*b = append(*b, 0)
-	}
-	(*b)[i>>6] |= 1 << (i & 63)
-}
-
-func (b bitset) drop(i int) {
-	if i>>6 < len(b) {
-		b[i>>6] &^= 1 << (i & 63)
-	}
-}
-
-func (b bitset) has(i int) bool { return i>>6 < len(b) && b[i>>6]>>(i&63)&1 == 1 }
-
-func (b bitset) count() (n int) {
-	for _, w := range b {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// admitted lists the slots that a filter admits; the caller holds Store.mu.
+// admitted lists the slots that a filter admits, without looking at the rows that it does not; the
+// caller holds Store.mu.
 func (c *columns) admitted(f Filter) bitset {
 	a := c.admission(f)
 	if a.none {
 		return nil
 	}
-	set := make(bitset, (len(c.rows)+63)/64)
 	if a.lineage != "" {
+		set := make(bitset, (len(c.rows)+63)/64)
 		if ses := c.sessions[a.session]; ses != nil {
 			for _, slot := range ses.talk {
 				if a.admits(&c.rows[slot]) {
@@ -143,10 +118,58 @@ func (c *columns) admitted(f Filter) bitset {
 		}
 		return set
 	}
-	for i := range c.rows {
-		if a.admits(&c.rows[i]) {
-			set.add(i)
+	set := c.ofKinds(a.kinds)
+	if a.any || len(a.scopes) == len(c.scopes) {
+		return set
+	}
+	within := make(bitset, len(set))
+	for _, id := range a.scopes {
+		for _, r := range c.runs[id] {
+			within.addRange(int(r.from), int(r.to))
+		}
+	}
+	for i, word := range within {
+		set[i] &= word
+	}
+	return set
+}
+
+// ofKinds lists the rows of recallable kinds, in a set of its own.
+func (c *columns) ofKinds(want [Noise + 1]bool) bitset {
+	set := make(bitset, (len(c.rows)+63)/64)
+	for _, k := range [...]Kind{Said, Tool} {
+		if want[k] {
+			for i, word := range c.talk[k] {
+				set[i] |= word
+			}
 		}
 	}
 	return set
+}
+
+// run is a range of slots.
+type run struct{ from, to int32 }
+
+// mark notes where a row can be found by filters, or not any more.
+func (c *columns) mark(slot int, on bool) {
+	r := &c.rows[slot]
+	if !recallable(r.kind) {
+		return
+	}
+	if on {
+		c.talk[r.kind].add(slot)
+	} else {
+		c.talk[r.kind].drop(slot)
+	}
+}
+
+// enrol adds a new row to the runs of its scope.
+func (c *columns) enrol(slot int) {
+	id := c.rows[slot].scope
+	runs := c.runs[id]
+	if n := len(runs); n > 0 && int(runs[n-1].to) == slot {
+		runs[n-1].to++
+		return
+	}
+	c.runs[id] = append(runs, run{int32(slot), int32(slot + 1)})
 }

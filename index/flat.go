@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -17,16 +18,25 @@ const (
 )
 
 // flat scans vectors of one signed byte a component. Its scores are approximate, within about
-// a hundredth; the caller rescores the best exactly.
+// a hundredth; the caller rescores the best exactly. Where very many vectors are to be scanned and
+// it was measured to find the same, their signs are looked at first: see flatbits.go.
 type flat struct {
-	dim int
+	dim   int
+	words int // of 64 signs a vector
 
 	mu     sync.RWMutex
 	chunks [][]int8
+	signs  [][]uint64 // chunks alike
 	scales []float32
 	places []place // by slot
 	slots  int     // with vectors
 	waste  int     // vectors that no slot refers to
+
+	signsFrom  int  // admitted slots from which signs may be looked at first
+	signsShare int  // one in how many of them is scored
+	measured   int  // slots with vectors when that was measured, 0: never
+	bySigns    bool // what was measured: the signs keep the recall
+	measuring  atomic.Bool
 }
 
 // place is where the vectors of a slot lie: parts consecutive vectors.
@@ -36,7 +46,9 @@ type place struct {
 	set   bool // also where there is nothing to embed
 }
 
-func newFlat(dim int) *flat { return &flat{dim: dim} }
+func newFlat(dim int) *flat {
+	return &flat{dim: dim, words: (dim + 63) / 64, signsFrom: signsFrom, signsShare: signsShare}
+}
 
 func (f *flat) name() string  { return "flat" }
 func (f *flat) table() string { return "vectors" }
@@ -68,19 +80,32 @@ func (f *flat) put(slot int, body []byte) error {
 
 func (f *flat) push(scale float32, v []byte) {
 	n := len(f.scales)
-	if n%flatChunk == 0 {
-		f.chunks = append(f.chunks, make([]int8, 0, flatChunk*f.dim))
-	}
-	c := &f.chunks[n/flatChunk]
+	f.room(n)
+	c, signs := &f.chunks[n/flatChunk], &f.signs[n/flatChunk]
+	at := len(*c)
 	for _, x := range v {
 		*c = append(*c, int8(x))
 	}
+	*signs = appendSigns(*signs, (*c)[at:])
 	f.scales = append(f.scales, scale)
+}
+
+// room begins new chunks where vector n is the first of them.
+func (f *flat) room(n int) {
+	if n%flatChunk == 0 {
+		f.chunks = append(f.chunks, make([]int8, 0, flatChunk*f.dim))
+		f.signs = append(f.signs, make([]uint64, 0, flatChunk*f.words))
+	}
 }
 
 func (f *flat) vector(i int) []int8 {
 	at := i % flatChunk * f.dim
 	return f.chunks[i/flatChunk][at : at+f.dim]
+}
+
+func (f *flat) sign(i int) []uint64 {
+	at := i % flatChunk * f.words
+	return f.signs[i/flatChunk][at : at+f.words]
 }
 
 func (f *flat) drop(slot int) {
@@ -103,8 +128,8 @@ func (f *flat) remove(slot int) {
 
 // compact moves the vectors together, in order of slots.
 func (f *flat) compact() {
-	old := flat{dim: f.dim, chunks: f.chunks, scales: f.scales}
-	f.chunks, f.scales, f.waste = nil, nil, 0
+	old := flat{dim: f.dim, words: f.words, chunks: f.chunks, signs: f.signs, scales: f.scales}
+	f.chunks, f.signs, f.scales, f.waste = nil, nil, nil, 0
 	for slot := range f.places {
 		p := &f.places[slot]
 		if !p.set {
@@ -114,11 +139,10 @@ func (f *flat) compact() {
 		p.first = uint32(len(f.scales))
 		for i := first; i < first+int(p.parts); i++ {
 			n := len(f.scales)
-			if n%flatChunk == 0 {
-				f.chunks = append(f.chunks, make([]int8, 0, flatChunk*f.dim))
-			}
-			c := &f.chunks[n/flatChunk]
+			f.room(n)
+			c, signs := &f.chunks[n/flatChunk], &f.signs[n/flatChunk]
 			*c = append(*c, old.vector(i)...)
+			*signs = append(*signs, old.sign(i)...)
 			f.scales = append(f.scales, old.scales[i])
 		}
 	}
@@ -130,23 +154,23 @@ func (f *flat) nearest(ctx context.Context, q []float32, admit bitset, n int) (f
 	if last := (len(f.places) + 63) / 64; len(admit) > last {
 		admit = admit[:last]
 	}
-	workers := 1
-	if admit.count() > flatParallel {
+	admitted, workers := admit.count(), 1
+	if admitted > flatParallel {
 		workers = min(2, runtime.GOMAXPROCS(0))
 	}
 	q8, scale := quantise(q)
 	scans := make([]flatScan, workers)
-	var wg sync.WaitGroup
 	for w := range scans {
-		scans[w] = flatScan{f: f, q: q8, scale: float64(scale), best: best{n: n}}
-		from, to := w*len(admit)/workers, (w+1)*len(admit)/workers
-		if w == workers-1 {
-			scans[w].run(ctx, admit, from, to)
-			break
+		scans[w] = flatScan{
+			f: f, q: q8, scale: float64(scale), best: best{n: n},
+			admit: admit, from: w * len(admit) / workers, to: (w + 1) * len(admit) / workers,
 		}
-		wg.Go(func() { scans[w].run(ctx, admit, from, to) })
 	}
-	wg.Wait()
+	if f.bySigns && admitted >= f.signsFrom {
+		f.scanBySigns(ctx, scans, n)
+	} else {
+		inParallel(scans, func(_ int, s *flatScan) { s.run(ctx) })
+	}
 	out := found{}
 	all := best{n: n}
 	for i := range scans {
@@ -169,31 +193,55 @@ type flatScan struct {
 	scale float64
 	best
 	moments
+
+	admit    bitset
+	from, to int // words of admit
 }
 
-func (s *flatScan) run(ctx context.Context, admit bitset, from, to int) {
-	for w := from; w < to; w++ {
+// inParallel runs a step of every worker; the last works here.
+func inParallel(scans []flatScan, step func(w int, s *flatScan)) {
+	var wg sync.WaitGroup
+	last := len(scans) - 1
+	for w := range last {
+		wg.Go(func() { step(w, &scans[w]) })
+	}
+	step(last, &scans[last])
+	wg.Wait()
+}
+
+// each visits the admitted slots that have vectors, in order, until the context ends.
+func (s *flatScan) each(ctx context.Context, visit func(slot int, p place)) {
+	for w := s.from; w < s.to; w++ {
 		if w%flatPoll == 0 && ctx.Err() != nil {
 			return
 		}
-		for word := admit[w]; word != 0; word &= word - 1 {
+		for word := s.admit[w]; word != 0; word &= word - 1 {
 			slot := w<<6 | bits.TrailingZeros64(word)
 			if slot >= len(s.f.places) {
 				return
 			}
-			p := s.f.places[slot]
-			if p.parts == 0 {
-				continue
+			if p := s.f.places[slot]; p.parts > 0 {
+				visit(slot, p)
 			}
-			top := math.Inf(-1)
-			for i := int(p.first); i < int(p.first)+int(p.parts); i++ {
-				top = max(top, float64(dotInt8(s.q, s.f.vector(i)))*float64(s.f.scales[i]))
-			}
-			top *= s.scale
-			s.moments.add(top)
-			s.best.add(hit{slot, top})
 		}
 	}
+}
+
+func (s *flatScan) run(ctx context.Context) {
+	s.each(ctx, func(slot int, p place) {
+		top := s.score(p)
+		s.moments.add(top)
+		s.best.add(hit{slot, top})
+	})
+}
+
+// score is that of the best part.
+func (s *flatScan) score(p place) float64 {
+	top := math.Inf(-1)
+	for i := int(p.first); i < int(p.first)+int(p.parts); i++ {
+		top = max(top, float64(dotInt8(s.q, s.f.vector(i)))*float64(s.f.scales[i]))
+	}
+	return top * s.scale
 }
 
 // refine scores a slot with the question unquantised, which halves the error.

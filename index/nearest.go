@@ -60,6 +60,7 @@ func (s *Store) UseSpace(ctx context.Context, want Space) error {
 		if err := s.loadLeg(load, sp, l); err != nil && load.Err() == nil {
 			s.trouble("load vectors", err)
 		}
+		s.measure(l)
 	})
 	if n > loadAtOnce {
 		return nil
@@ -77,6 +78,18 @@ func (s *Store) newLeg(dim, n int) (leg, error) {
 		return newExact(dim)
 	}
 	return newFlat(dim), nil
+}
+
+// measure has a leg that chooses between ways to scan measure them, in the background.
+func (s *Store) measure(l leg) {
+	f, ok := l.(*flat)
+	if !ok || !f.measureDue() || f.measuring.Swap(true) {
+		return
+	}
+	s.tasks.Go(func() {
+		defer f.measuring.Store(false)
+		f.measure(s.ctx)
+	})
 }
 
 // loadLeg fills a leg with the vectors stored when it starts.

@@ -326,7 +326,9 @@ func (s *Store) setVectors(ctx context.Context, want Space, jobs []vectorJob) er
 		delete(sp.failed, slot)
 		sp.put(slot, stored[i])
 	}
+	l := sp.leg
 	s.mu.Unlock()
+	s.measure(l)
 	return s.outgrow(ctx, sp)
 }
 

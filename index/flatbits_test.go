@@ -1,0 +1,119 @@
+package index
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// shapes are kinds of vectors a model may make.
+func shapes(r *rand.Rand, n, dim int) map[string][][]float32 {
+	uniform := make([][]float32, n)
+	for i := range uniform {
+		uniform[i] = randomParts(r, dim)[0].v
+	}
+	centres, near := uniform[:50], make([][]float32, n)
+	for i := range near {
+		v := make([]float32, dim)
+		for k := range v {
+			v[k] = centres[i%50][k] + float32(r.NormFloat64())*.7/float32(math.Sqrt(float64(dim)))
+		}
+		near[i], _ = unit(v, dim)
+	}
+	return map[string][][]float32{"uniform": uniform, "clustered": near}
+}
+
+// recallOf is the share of the ten nearest that a leg finds, compared with all vectors exactly.
+func recallOf(t *testing.T, l leg, vs [][]float32, ask [][]float32) float64 {
+	t.Helper()
+	var admit bitset
+	admit.addRange(0, len(vs))
+	found := 0
+	for _, q := range ask {
+		want := best{n: 10}
+		for slot, v := range vs {
+			sum := 0.0
+			for k := range q {
+				sum += float64(q[k]) * float64(v[k])
+			}
+			want.add(hit{slot, sum})
+		}
+		got, err := l.nearest(context.Background(), q, admit, 10+rescored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := map[int]bool{}
+		for _, h := range got.hits {
+			have[h.slot] = true
+		}
+		for _, h := range want.heap {
+			if have[h.slot] {
+				found++
+			}
+		}
+	}
+	return float64(found) / float64(10*len(ask))
+}
+
+// TestRecallOfFlat: what the quantised scan offers for rescoring holds the ten nearest, whatever the
+// vectors are like.
+func TestRecallOfFlat(t *testing.T) {
+	const n, dim = 10_000, 64
+	r := rand.New(rand.NewPCG(21, 22))
+	for name, vs := range shapes(r, n, dim) {
+		t.Run(name, func(t *testing.T) {
+			f := newFlat(dim)
+			for slot, v := range vs {
+				putParts(t, f, slot, []part{{0, v}})
+			}
+			var ask [][]float32
+			for i := range 30 {
+				v := make([]float32, dim)
+				for k := range v {
+					v[k] = vs[i*331][k] + .5*vs[i*97+5][k]
+				}
+				u, _ := unit(v, dim)
+				ask = append(ask, u)
+			}
+			if got := recallOf(t, f, vs, ask); got < 1 {
+				t.Errorf("recall@10 %.3f of a full scan", got)
+			}
+			// Whether signs may choose is measured: they do where they find the same.
+			f.signsFrom = 2000
+			if !f.measureDue() {
+				t.Fatal("no measurement is due")
+			}
+			f.measure(t.Context())
+			if f.measureDue() {
+				t.Error("a measurement is due again")
+			}
+			if want := name == "clustered"; f.bySigns != want {
+				t.Errorf("signs are used: %v, want %v", f.bySigns, want)
+			}
+			if got := recallOf(t, f, vs, ask); got < .99 {
+				t.Errorf("recall@10 %.3f after measuring", got)
+			}
+		})
+	}
+}
+
+func TestSignsStepGrowsByHalf(t *testing.T) {
+	for _, c := range [][2]int{{0, 0}, {99, 0}, {100, 100}, {149, 100}, {150, 150}, {224, 150}, {225, 225}} {
+		if got := signsStep(c[0], 100); got != c[1] {
+			t.Errorf("%d slots: step %d, want %d", c[0], got, c[1])
+		}
+	}
+}
+
+func TestSigns(t *testing.T) {
+	a := []int8{1, -1, 0, 127, -127}
+	if got := appendSigns(nil, a); len(got) != 1 || got[0] != 0b01001 {
+		t.Errorf("signs %b", got)
+	}
+	long := make([]int8, 130)
+	long[129] = 5
+	if got := appendSigns(nil, long); len(got) != 3 || got[2] != 2 || differing(got, appendSigns(nil, make([]int8, 130))) != 1 {
+		t.Errorf("signs %b", got)
+	}
+}
