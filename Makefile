@@ -10,7 +10,7 @@ LINT := $(TOOLS)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: help run build test lint cross unit tidy fuzz bench vuln clean
+.PHONY: help run build test lint cross unit tidy fuzz bench peers vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ fuzz: ## every fuzz target for FUZZTIME (default 20s)
 
 bench: build ## measure speed and size at 10,000 and 100,000 messages
 	@bin/hark bench --sizes $${SIZES:-10k,100k}
+
+peers: build ## the same history for Hark, chromem-go + bleve and SQLite + sqlite-vec (needs Node and the network)
+	cd eval/peers && npm ci --no-audit --no-fund && $(GO) run . -hark ../../bin/hark -n $${SIZE:-100k}
 
 vuln: ## known vulnerabilities of what is imported (needs the network)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...

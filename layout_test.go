@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,9 @@ func TestLayout(t *testing.T) {
 		if d.IsDir() {
 			if name == "node_modules" || name != "." && strings.HasPrefix(name, ".") {
 				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(file, "go.mod")); name != "." && err == nil {
+				return filepath.SkipDir // a module of its own
 			}
 			return nil
 		}

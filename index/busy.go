@@ -18,7 +18,7 @@ const (
 	busyPatience = 2 * time.Second       // what a write waits in all, or less where its context ends
 )
 
-// ErrBusy: another program is writing to the log. Nothing was written; the call may be repeated.
+// ErrBusy says that another program is writing to the log. Nothing was written; the call may be repeated.
 var ErrBusy = errors.New("index: another program is writing to log.sqlite")
 
 // isBusy reports that SQLite could not get a lock.

@@ -32,11 +32,11 @@ type flat struct {
 	slots  int     // with vectors
 	waste  int     // vectors that no slot refers to
 
-	signsFrom  int  // admitted slots from which signs may be looked at first
-	signsShare int  // one in how many of them is scored
-	measured   int  // slots with vectors when that was measured, 0: never
-	bySigns    bool // what was measured: the signs keep the recall
-	measuring  atomic.Bool
+	signsFrom              int  // admitted slots from which signs may be looked at first
+	signsShare, signsFinal int  // one in how many of them is chosen, and scored
+	measured               int  // slots with vectors when that was measured, 0: never
+	bySigns                bool // what was measured: the signs keep the recall
+	measuring              atomic.Bool
 }
 
 // place is where the vectors of a slot lie: parts consecutive vectors.
@@ -47,7 +47,7 @@ type place struct {
 }
 
 func newFlat(dim int) *flat {
-	return &flat{dim: dim, words: (dim + 63) / 64, signsFrom: signsFrom, signsShare: signsShare}
+	return &flat{dim: dim, words: (dim + 63) / 64, signsFrom: signsFrom, signsShare: signsShare, signsFinal: signsFinal}
 }
 
 func (f *flat) name() string  { return "flat" }

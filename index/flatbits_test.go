@@ -111,9 +111,45 @@ func TestSigns(t *testing.T) {
 	if got := appendSigns(nil, a); len(got) != 1 || got[0] != 0b01001 {
 		t.Errorf("signs %b", got)
 	}
-	long := make([]int8, 130)
-	long[129] = 5
-	if got := appendSigns(nil, long); len(got) != 3 || got[2] != 2 || differing(got, appendSigns(nil, make([]int8, 130))) != 1 {
-		t.Errorf("signs %b", got)
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, dim := range []int{1, 63, 64, 65, 256, 384} {
+		q, v := make([]int8, dim), bytesOf(r, dim)
+		q[0] = 7 // so that the numbers of four bits are the question itself
+		for i := 1; i < dim; i++ {
+			q[i] = int8(r.IntN(15) - 7)
+		}
+		differs, product := 0, 0
+		for i := range q {
+			if (q[i] > 0) != (v[i] > 0) {
+				differs++
+			}
+			if v[i] > 0 {
+				product += int(q[i])
+			} else {
+				product -= int(q[i])
+			}
+		}
+		s, signs := newSignQuery(q), appendSigns(nil, v)
+		if got := s.differing(signs); got != differs {
+			t.Errorf("%d dimensions: %d signs differ, want %d", dim, got, differs)
+		}
+		if got := s.product(signs); got != product {
+			t.Errorf("%d dimensions: product %d, want %d", dim, got, product)
+		}
 	}
+}
+
+func BenchmarkSigns(b *testing.B) {
+	r := rand.New(rand.NewPCG(3, 4))
+	q, v := newSignQuery(bytesOf(r, benchDim)), appendSigns(nil, bytesOf(r, benchDim))
+	b.Run("differing-256", func(b *testing.B) {
+		for b.Loop() {
+			q.differing(v)
+		}
+	})
+	b.Run("product-256", func(b *testing.B) {
+		for b.Loop() {
+			q.product(v)
+		}
+	})
 }

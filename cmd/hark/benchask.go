@@ -50,6 +50,7 @@ type benchResult struct {
 	DiskMiB        float64 `json:"disk_mib"`
 	TextMiB        float64 `json:"text_mib"`               // of the messages, as the host has them
 	DiskPerMessage float64 `json:"disk_per_message_bytes"` // beside its text
+	Lost           int     `json:"lost"`                   // messages that are not there any more after opening again
 	SelfFound      float64 `json:"self_found"`             // share of questions whose own message was among the ten hits
 	Recall10       float64 `json:"recall_at_10"`           // of the vector search against an exact one
 	RecallAsked    int     `json:"recall_questions"`
@@ -110,6 +111,11 @@ func (a *app) benchOpen(ctx context.Context, store string, h *benchHistory) (*me
 		return nil, err
 	}
 	res.VectorsLoaded = millis(time.Since(start))
+	st, err := m.store.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res.Lost = res.Messages + 2*benchTurns - st.Rows - st.Forgotten
 	return m, m.store.Settle(ctx)
 }
 

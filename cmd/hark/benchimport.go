@@ -15,6 +15,9 @@ import (
 	"hark/engine"
 )
 
+// benchTurns are committed after the import, of two messages each.
+const benchTurns = 200
+
 // A folder of the bench holds the store and what its import left for the questions to come.
 const (
 	benchStore = "store"
@@ -117,9 +120,8 @@ func (a *app) importHistory(ctx context.Context, m *memory, syn *synth, h *bench
 // commitTurns commits turns of a user's and an assistant's message, one at a time, right after the
 // import: while the lexical index still merges what it took in.
 func commitTurns(ctx context.Context, m *memory, syn *synth, res *benchResult) error {
-	const turns = 200
-	times, used := make([]float64, 0, turns), make([]float64, 0, turns)
-	for i := range turns {
+	times, used := make([]float64, 0, benchTurns), make([]float64, 0, benchTurns)
+	for i := range benchTurns {
 		user, assistant := syn.turn()
 		id := "bench-turn-" + strconv.Itoa(i)
 		p := engine.CommitTurnParams{

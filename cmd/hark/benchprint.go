@@ -42,6 +42,7 @@ func (a *app) printBench(r benchReport) {
 	row("peak while importing, MiB", "%.0f", func(b benchResult) float64 { return b.PeakMiB })
 	row("on disk, MiB", "%.1f", func(b benchResult) float64 { return b.DiskMiB })
 	row("  a message beside its text, bytes", "%.0f", func(b benchResult) float64 { return b.DiskPerMessage })
+	row("messages lost", "%.0f", func(b benchResult) float64 { return float64(b.Lost) })
 	row("own message in ten hits", "%.2f", func(b benchResult) float64 { return b.SelfFound })
 	row("vectors: recall@10 against exact", "%.3f", func(b benchResult) float64 { return b.Recall10 })
 	t.print(a.out, a.term)
