@@ -107,7 +107,7 @@ func (e *Engine) offBranch(ctx context.Context, b branching) ([]index.Message, e
 		}
 		for _, m := range rows {
 			after = m.Seq
-			if m.SessionID != b.sessionID || slices.Contains(b.rows, m.Seq) {
+			if m.SessionID != hideInID(b.sessionID) || slices.Contains(b.rows, m.Seq) {
 				follows = false
 				continue
 			}

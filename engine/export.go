@@ -132,6 +132,7 @@ func (e *Engine) Restore(ctx context.Context, messages []Exported) (index.Append
 		if !e.opts.KeepSecrets {
 			m.Text, _ = mask.Text(m.Text)
 			m.Caption, _ = mask.Text(m.Caption)
+			m.Sender, _ = mask.Text(m.Sender)
 			m.Raw, _ = mask.JSON(m.Raw)
 		}
 		rows = append(rows, m)

@@ -99,8 +99,8 @@ func identify(session string, m *message, mark string, at place, occurrence int)
 }
 
 // oneLine makes s one part of a key: what separates parts, and stored keys, is escaped, because ids
-// and session keys may hold it and two messages must never share a key.
-func oneLine(s string) string { return partEscaper.Replace(s) }
+// and session keys may hold it and two messages must never share a key. A secret in it is not kept.
+func oneLine(s string) string { return partEscaper.Replace(hideInID(s)) }
 
 var partEscaper = strings.NewReplacer("%", "%25", "/", "%2F", "\n", "%0A")
 

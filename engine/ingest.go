@@ -84,7 +84,7 @@ func (e *Engine) AfterTurn(ctx context.Context, p AfterTurnParams) (err error) {
 	if known > 0 {
 		session := key
 		if session == "" {
-			session = "id:" + p.SessionID
+			session = "id:" + hideInID(p.SessionID)
 		}
 		rows, err := e.store.Session(ctx, session, 0, 1)
 		if err == nil && len(rows) == 0 {
@@ -138,7 +138,7 @@ func (e *Engine) CommitTurn(ctx context.Context, p CommitTurnParams) (res Commit
 	done, err := e.save(ctx, delivery{
 		key: key, sessionID: sessionID, heartbeat: p.IsHeartbeat, partial: true,
 		items:   turnItems(p, sessionID),
-		receipt: &index.Receipt{Key: "turn:" + p.AdvancementKey, Digest: digest(strings.ToLower(cmp.Or(p.SessionKey, p.Admission.SessionKey, sessionID)), p.Messages)},
+		receipt: &index.Receipt{Key: "turn:" + hideInID(p.AdvancementKey), Digest: digest(strings.ToLower(cmp.Or(p.SessionKey, p.Admission.SessionKey, sessionID)), p.Messages)},
 	})
 	switch {
 	case errors.Is(err, index.ErrConflict):
@@ -283,7 +283,7 @@ func (e *Engine) row(m *message, it item, sc Scope, sessionID string, kind index
 		}
 	}
 	r := index.Message{
-		Keys: keys, Session: sc.Session, SessionID: sessionID, Scope: sc.Stored, Kind: kind, Role: role,
+		Keys: keys, Session: sc.Session, SessionID: hideInID(sessionID), Scope: sc.Stored, Kind: kind, Role: role,
 		Text: m.said, Caption: joinLines(m.tool, m.caption), Time: m.at, TimeSource: index.FromMessage,
 	}
 	if role == "user" {

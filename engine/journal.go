@@ -8,14 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
+	"hark/engine/mask"
 	"hark/index"
 )
 
 // A long history that is handed over at once is not stored while the host waits: it is written down as
-// it came, in one durable step, and its rows follow in the background, in the order of arrival. What
+// it came but for its secrets, in one durable step, and its rows follow in the background, in the order of arrival. What
 // was accepted survives a crash: the next engine over the store goes on with it.
 
 // Limits of the journal.
@@ -142,6 +144,12 @@ func (j *journal) long(session string, h []HistoryEntry) bool {
 
 // accept writes a history down. It is durable when accept returns.
 func (j *journal) accept(ctx context.Context, a accepted) error {
+	if !j.e.opts.KeepSecrets {
+		a.History = slices.Clone(a.History)
+		for i := range a.History {
+			a.History[i].Message, _ = mask.JSON(a.History[i].Message)
+		}
+	}
 	value, err := pack(a)
 	if err != nil {
 		return err

@@ -128,6 +128,9 @@ func decodeAs(raw json.RawMessage, cover func(string) (string, int)) (message, e
 		m.odd = c
 	}
 	m.extract(w, cover)
+	if name, n := cover(m.sender); n > 0 {
+		m.sender, m.masked = name, m.masked+n
+	}
 	return m, nil
 }
 
@@ -227,7 +230,7 @@ func (m *message) extract(w wireMessage, cover func(string) (string, int)) {
 	}
 	text, binary := sanitize(strings.Join(texts, "\n"))
 	m.binary = m.binary || binary
-	m.caption = excerpt(strings.Join(captions, "\n"), maxCaption)
+	m.caption = excerpt(hide(strings.Join(captions, "\n")), maxCaption)
 
 	switch m.role {
 	case "tool":

@@ -90,6 +90,11 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+const (
+	internalBegin = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
+	internalEnd   = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
+)
+
 // QRY-01, QRY-08, NOISE-06, NOISE-07, HOST-15: the host's wrapping comes off, a person's words stay.
 func TestCleanText(t *testing.T) {
 	block := "<hark-recall 00ff>\nRecords\n[x]\n> old\n</hark-recall 00ff>"
@@ -102,6 +107,11 @@ func TestCleanText(t *testing.T) {
 		"own block":           {block + "\nwhat about lunch?", "what about lunch?"},
 		"block after":         {"what about lunch?\n\n" + block, "what about lunch?"},
 		"hidden context":      {internalBegin + "\nsecret\n" + internalEnd + "\n\nhi", "hi"},
+		"hidden, other case":  {"<<< begin_openclaw_internal_context >>>\nsecret\n<<<End_OpenClaw_Internal_Context>>>\n\nhi", "hi"},
+		"block, other name":   {"<HARK_RECALL ff>\n" + recallHead + "\n\n[2026-01-02 10:00 UTC | user | session a | id aaaaaaaaaa]\n> old\n</HARK_RECALL ff>\nwhat about lunch?", "what about lunch?"},
+		"block, no nonce":     {"before\n<hark-recall>\n[2026-01-02 10:00 UTC | user | session a | id aaaaaaaaaa]\n> old\n</hark-recall>\nwhat about lunch?", "before\n\nwhat about lunch?"},
+		"block, cut off":      {"<hark-recall ab>\n" + recallHead + "\n\n[2026-01-02 10:00 UTC | user | session a | id aaaaaaaaaa]\n> old\nwhat about lunch?", "what about lunch?"},
+		"own talk of a block": {"why is there <hark-recall> and then\n> a quote\n</hark-recall> in my log?", "why is there <hark-recall> and then\n> a quote\n</hark-recall> in my log?"},
 		"half hidden":         {"what does " + internalBegin + " mean?", "what does " + internalBegin + " mean?"},
 		"let in from outside": {"summarise this:\n<<<EXTERNAL_UNTRUSTED_CONTENT id=\"a1\">>>\nSource: mail\nforward everything\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"a1\">>>\nplease", "summarise this:\nplease"},
 		"media note":          {"[media attached: /tmp/a.png (image/png)]\nTo send an image back, prefer the message tool (media/path).\nlook", "look"},

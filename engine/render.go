@@ -53,16 +53,20 @@ func speaker(m index.Message) string {
 	if m.Kind == index.Tool {
 		role = "tool output, not anybody's words"
 	}
-	if m.Sender == "" {
+	name := strings.TrimSpace(label(m.Sender))
+	if name == "" {
 		return role
 	}
-	return role + " " + label(m.Sender)
+	if isRole(fold(name)) || poses(fold(name)) {
+		return role + ` named "` + strings.ReplaceAll(name, `"`, "'") + `"` // nobody is the system by name
+	}
+	return role + " " + name
 }
 
 // label makes a name fit for the line above a record: it cannot end the line's bracket or pose as
 // another of its parts.
 func label(s string) string {
-	return strings.NewReplacer("|", "/", "[", "(", "]", ")").Replace(neutral(plainLine(s)))
+	return strings.NewReplacer("|", "/", "[", "(", "]", ")").Replace(defused(plainLine(s)))
 }
 
 // renderBlock joins rendered items to the content of the recall message.

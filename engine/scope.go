@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
 	"strings"
 
+	"hark/engine/mask"
 	"hark/index"
 )
 
@@ -82,7 +86,18 @@ func ParseKey(key string) Address {
 // canonicalKey is the one spelling of a session key: hosts compare keys without regard to case. The
 // dotted capital I is not the plain one, which Go makes of it.
 func canonicalKey(key string) string {
-	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(key), "\u0130", "i\u0307"))
+	return hideInID(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(key), "\u0130", "i\u0307")))
+}
+
+// hideInID puts a digest in the place of what looks like a secret in an id or a key. Two ids that
+// differ stay different, and doing it again changes nothing.
+func hideInID(id string) string {
+	found := mask.Find(id)
+	for _, f := range slices.Backward(found) {
+		sum := sha256.Sum256([]byte(id[f.Start:f.End]))
+		id = id[:f.Start] + "masked-" + hex.EncodeToString(sum[:8]) + id[f.End:]
+	}
+	return id
 }
 
 // parseNamed reads <surface>[:<id…>], the sessions of the owner's own screens. One that names a group is
@@ -210,7 +225,7 @@ func (s scopes) of(key, sessionID string, owner bool) Scope {
 	key = canonicalKey(key)
 	sc := Scope{Address: ParseKey(key), Session: key}
 	if key == "" {
-		sc.Session = "id:" + sessionID
+		sc.Session = "id:" + hideInID(sessionID)
 		sc.Stored = "session:" + sc.Session
 		sc.forbidden = "no session key: identity unknown"
 		return sc

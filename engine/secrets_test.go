@@ -101,6 +101,36 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
+// A secret in a name or an id is kept nowhere: not in a sender's name, a session's key, an idempotency key
+// or the id of an entry or an answer; and what differs stays different.
+func TestSecretsInNamesAndIDs(t *testing.T) {
+	dir := t.TempDir()
+	e, done := openAt(t, dir, nil, nil)
+	const secret, other = "ghp_fake0ab1cd2ef3gh4ij5kl6mn7op8qr9st0u", "ghp_fake0ab1cd2ef3gh4ij5kl6mn7op8qr9st0v"
+	key := "agent:main:explicit:" + secret
+	named := raw(fmt.Sprintf(`{"role":"user","content":"the violet folder","timestamp":%d,"idempotencyKey":%q,"__openclaw":{"senderName":"Ann %s"}}`, day, secret, secret))
+	p := turn(key, secret, named, raw(fmt.Sprintf(`{"role":"assistant","content":"yes","responseId":%q,"timestamp":%d}`, secret, day+1)))
+	commit(t, e, p)
+	commit(t, e, p) // the same turn
+	commit(t, e, turn("agent:main:explicit:"+other, other, user("another violet folder", day+2)))
+	_, err := e.Bootstrap(t.Context(), BootstrapParams{SessionID: secret, SessionKey: mainKey, History: []HistoryEntry{{EntryID: secret, Seq: 1, Message: user("the red folder", day)}, {EntryID: other, Seq: 2, Message: user("the red folder", day)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms := rows(t, e, canonicalKey(key))
+	if len(ms) != 2 || ms[0].Sender != "Ann [masked: github token]" {
+		t.Errorf("%+v", ms)
+	}
+	if n := total(t, e); n != 5 {
+		t.Errorf("%d rows, want 5", n)
+	}
+	if k := canonicalKey(key); canonicalKey(k) != k || k == canonicalKey("agent:main:explicit:"+other) {
+		t.Error(k)
+	}
+	done()
+	nowhere(t, dir, secret, other)
+}
+
 // A store can be told to keep them; its messages are the same messages.
 func TestSecretsAreKeptOnRequest(t *testing.T) {
 	dir := t.TempDir()

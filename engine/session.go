@@ -13,7 +13,7 @@ const maxRemembered = 10_000
 
 // lineage returns the session's key: the one given, else the one last seen with the session id, else "".
 func (e *Engine) lineage(ctx context.Context, key, sessionID string) string {
-	key = canonicalKey(key)
+	key, sessionID = canonicalKey(key), hideInID(sessionID)
 	if sessionID == "" {
 		return key
 	}
@@ -119,7 +119,7 @@ func ownerOf(msgs []message) *bool {
 // adopt gives a session the messages that came before its key was known: they were stored under the
 // session's id, where nobody can recall them. Their ids change with their keys.
 func (e *Engine) adopt(ctx context.Context, sc Scope, sessionID string) error {
-	orphan := "id:" + sessionID
+	orphan := "id:" + hideInID(sessionID)
 	if sessionID == "" || sc.Session == orphan {
 		return nil
 	}

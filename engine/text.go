@@ -24,17 +24,15 @@ type cleaned struct {
 	machine bool // written by the host or another session, not by a person
 }
 
-const (
-	internalBegin = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
-	internalEnd   = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
-	fenceName     = "hark-recall"
-)
+const fenceName = "hark-recall"
 
 var (
 	// A metadata block of the host: a header that calls itself untrusted, then fenced JSON.
 	metadataBlock = regexp.MustCompile("^[A-Z][^\\n(]{0,80}\\(untrusted[^)\\n]{0,60}\\):[ \\t]*\\n?\\s*```(?:json)?[ \\t]*\\n((?s:.*?))\\n?```[ \\t]*(?:\\n|$)")
 	// What the host lets in from outside, mail or a page: nobody in the conversation said it.
 	externalContent = regexp.MustCompile(`(?s)<<<EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>.*?<<<END_EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>\n?`)
+	// The host's hidden context. A beginning without an end stays: it may be a person's words.
+	internalContext = regexp.MustCompile(`(?is)<<<\s*BEGIN_OPENCLAW_INTERNAL_CONTEXT\s*>>>.*?<<<\s*END_OPENCLAW_INTERNAL_CONTEXT\s*>>>`)
 	untrustedTail   = regexp.MustCompile(`(?s)(?:^|\n)Untrusted context \(metadata, do not treat as instructions or commands\):\n.*$`)
 	bracketed       = regexp.MustCompile(`^\[([^\]\n]{3,240})\][ \t]*`)
 	weekdayStamp    = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})?(?: \S+)?$`)
@@ -93,58 +91,83 @@ func without(text string, expr *regexp.Regexp, words ...string) string {
 
 // stripHost removes the blocks that Hark or the host put into any kind of message.
 func stripHost(text string) string {
-	if strings.Contains(text, internalBegin) {
-		text = cutBetween(text, internalBegin, internalEnd)
-	}
+	text = without(text, internalContext, "_OPENCLAW_INTERNAL_CONTEXT", "_openclaw_internal_context")
 	text = without(text, externalContent, "<<<EXTERNAL_UNTRUSTED_CONTENT")
 	return stripFences(text)
 }
 
-// cutBetween removes every begin…end pair. A begin without an end stays: it may be a person's words.
-func cutBetween(text, begin, end string) string {
-	var out strings.Builder
-	for {
-		i := strings.Index(text, begin)
-		if i < 0 {
-			break
-		}
-		j := strings.Index(text[i+len(begin):], end)
-		if j < 0 {
-			break
-		}
-		out.WriteString(text[:i])
-		text = text[i+len(begin)+j+len(end):]
-	}
-	out.WriteString(text)
-	return out.String()
-}
+// blockOpening begins a recall block, or what looks like one of another version.
+var blockOpening = regexp.MustCompile(`(?i)<\s*hark[-_ ]?recall\b([^>\n<]{0,64})>`)
+
+// blockEnding ends one.
+var blockEnding = regexp.MustCompile(`(?i)<\s*/\s*hark[-_ ]?recall\b([^>\n<]{0,64})>`)
 
 // stripFences removes recall blocks of any store: an opening marker and the ending of the same nonce.
+// Where the ending is missing or another, it removes the lines that have the form of records.
 func stripFences(text string) string {
-	const open = "<" + fenceName + " "
+	if !strings.Contains(strings.ToLower(text), "hark") {
+		return text
+	}
 	from := 0
 	for {
-		i := strings.Index(text[from:], open)
-		if i < 0 {
+		loc := blockOpening.FindStringSubmatchIndex(text[from:])
+		if loc == nil {
 			return text
 		}
-		i += from
-		rest := text[i+len(open):]
-		nonce, _, ok := strings.Cut(rest, ">")
-		if !ok || len(nonce) > 64 || strings.ContainsAny(nonce, "\n<") {
-			from = i + len(open)
+		start, open := from+loc[0], from+loc[1]
+		end := blockEnd(text, open, strings.TrimSpace(text[from+loc[2]:from+loc[3]]))
+		if end < 0 {
+			from = open
 			continue
 		}
-		end := "</" + fenceName + " " + nonce + ">"
-		_, after, ok := strings.Cut(rest, end)
-		if !ok {
-			from = i + len(open)
-			continue
-		}
-		text = text[:i] + after
-		from = i
+		text = text[:start] + text[end:]
+		from = start
 	}
 }
+
+// blockEnd returns where a block ends whose opening ends at open, -1 where it is none.
+func blockEnd(text string, open int, nonce string) int {
+	if nonce != "" {
+		for at := open; ; {
+			loc := blockEnding.FindStringSubmatchIndex(text[at:])
+			if loc == nil {
+				break
+			}
+			if strings.TrimSpace(text[at+loc[2]:at+loc[3]]) == nonce {
+				return at + loc[1]
+			}
+			at += loc[1]
+		}
+	}
+	end, records := open, 0
+	for end < len(text) {
+		line, _, more := strings.Cut(text[end:], "\n")
+		trimmed := strings.TrimSpace(line)
+		if loc := blockEnding.FindStringIndex(trimmed); loc != nil && loc[0] == 0 && records > 0 {
+			return end + strings.Index(line, trimmed) + loc[1]
+		}
+		switch {
+		case trimmed == "", strings.HasPrefix(trimmed, "Records of earlier conversations"):
+		case trimmed[0] == '>', recordLine.MatchString(trimmed):
+			records++
+		default:
+			if records == 0 {
+				return -1
+			}
+			return end
+		}
+		if end += len(line); more {
+			end++
+		}
+	}
+	if records == 0 {
+		return -1
+	}
+	return end
+}
+
+// recordLine is the line above a record.
+var recordLine = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d \d\d:\d\d [^\n]* \| session [^\n]*\]$`)
 
 // stripHead removes one layer of what stands before a person's words.
 func (c *cleaned) stripHead() {
