@@ -34,6 +34,7 @@ func numbered(n int) []Message {
 	return out
 }
 
+// STO-02.
 func TestDamagedWordsAreRebuilt(t *testing.T) {
 	damages := map[string]func(t *testing.T, words string){
 		"removed": func(t *testing.T, words string) {
@@ -131,6 +132,7 @@ func TestWordsOfAnotherStoreAreNotBelieved(t *testing.T) {
 	}
 }
 
+// STO-06.
 func TestUnreadableWordsAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, nil)
@@ -163,6 +165,7 @@ func TestUnreadableWordsAreLeftAlone(t *testing.T) {
 	}
 }
 
+// STO-05, STO-06.
 func TestSecondOpenerIsTold(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, nil)
@@ -229,6 +232,7 @@ func TestNewerSchemaIsLeftUntouched(t *testing.T) {
 // childDir tells a re-executed test binary to append to a store until it is killed.
 const childDir = "HARK_INDEX_TEST_CHILD"
 
+// STO-08.
 func TestKilledWhileAppending(t *testing.T) {
 	if dir := os.Getenv(childDir); dir != "" {
 		appendForever(t, dir)

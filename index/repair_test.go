@@ -25,7 +25,7 @@ func tamper(t *testing.T, dir string, stmts ...string) {
 	}
 }
 
-// What is derived from the rows is made again on the next Open, whoever damaged it.
+// What is derived from the rows is made again on the next Open, whoever damaged it. (STO-02)
 func TestDerivedDataIsRepaired(t *testing.T) {
 	sp := Space{"test", 4}
 	for name, tc := range map[string]struct {
