@@ -24,6 +24,7 @@ import (
 type MemoryOptions struct {
 	Home   string          // what "~/" of an extra path means
 	Watch  bool            // follow changes of files; otherwise they are looked at when something is asked
+	Whole  bool            // a search waits for all vectors to be in memory, a sync for those of a server
 	Recall *recall.Options // of the search
 	// Patience is how long a search waits for files to be read first; default 3 s. What is not read by
 	// then is told of as stale.
@@ -151,7 +152,7 @@ func (m *Memory) notebook(ctx context.Context, c Corpora) (*notebook, error) {
 	case nb == nil:
 		sum := sha256.Sum256([]byte(c.Workspace))
 		dir := filepath.Join(m.dir, hex.EncodeToString(sum[:8]))
-		if nb, err = openNotebook(ctx, dir, ws, m.emb, m.opts.Recall, m.engine.opts.Clock, m.log); err != nil {
+		if nb, err = openNotebook(ctx, dir, ws, m.emb, m.opts.Recall, m.log); err != nil {
 			return nil, fmt.Errorf("open the index of memory files: %w", err)
 		}
 		if m.opts.Watch {
@@ -197,6 +198,11 @@ func (m *Memory) Sync(ctx context.Context, p MemorySyncParams) (MemorySynced, er
 	s := nb.start(p.Reason, p.Force)
 	if _, err := s.wait(ctx, 0); err != nil {
 		return MemorySynced{}, err
+	}
+	if m.opts.Whole && nb.worker != nil {
+		if err := nb.worker.drain(ctx, nil); err != nil {
+			s.out.Problems = append(s.out.Problems, "vectors follow later: "+err.Error())
+		}
 	}
 	return s.out, nil
 }

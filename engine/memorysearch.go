@@ -225,6 +225,11 @@ func (m *Memory) searchFiles(ctx context.Context, p MemorySearchParams, s seen, 
 	if notes.stale, err = nb.fresh(ctx, patience); err != nil {
 		return nil, err
 	}
+	if m.opts.Whole {
+		if err := nb.store.Loaded(ctx); err != nil {
+			return nil, err
+		}
+	}
 	hits, t, err := nb.find(ctx, m, p, s)
 	if err != nil {
 		return nil, err
@@ -299,6 +304,11 @@ func (nb *notebook) outdated(hits []found) bool {
 
 // searchSessions searches the messages that the requester may see.
 func (m *Memory) searchSessions(ctx context.Context, p MemorySearchParams, s seen, notes *searchNotes) ([]found, error) {
+	if m.opts.Whole {
+		if err := m.engine.store.Loaded(ctx); err != nil {
+			return nil, err
+		}
+	}
 	// Who looks something up wants tool output too, also where it is not recalled unasked.
 	res, err := m.engine.search.Search(ctx, recall.Request{
 		Question: recall.Question{Text: p.Query}, Filter: s.scope.filter(nil), K: depth(p.MaxResults),

@@ -33,7 +33,7 @@ type notebook struct {
 	worker *worker // nil: words only
 	search *recall.Searcher
 	log    *slog.Logger
-	now    func() time.Time
+	now    func() time.Time      // the clock of the file system, not the engine's
 	watch  *memorybridge.Watcher // nil where nothing is watched
 
 	ctx    context.Context // of syncs, which outlive their callers
@@ -86,8 +86,8 @@ type chunkAt struct {
 const notebookLayout = "1"
 
 // openNotebook opens the index in dir, and makes it anew where it cannot be used.
-func openNotebook(ctx context.Context, dir string, ws memorybridge.Workspace, emb embed.Embedder, opts *recall.Options, now func() time.Time, log *slog.Logger) (*notebook, error) {
-	nb := &notebook{dir: dir, ws: ws, log: log, now: now, files: map[string]*noted{}, chunks: map[string]chunkAt{}, dirty: true}
+func openNotebook(ctx context.Context, dir string, ws memorybridge.Workspace, emb embed.Embedder, opts *recall.Options, log *slog.Logger) (*notebook, error) {
+	nb := &notebook{dir: dir, ws: ws, log: log, now: time.Now, files: map[string]*noted{}, chunks: map[string]chunkAt{}, dirty: true}
 	err := nb.load(ctx)
 	if errors.Is(err, index.ErrLocked) || err != nil && ctx.Err() != nil {
 		return nil, err

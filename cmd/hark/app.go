@@ -161,7 +161,7 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 	}
 	a.closers = append(a.closers, m.engine.Close)
 	home, _ := a.env("HOME")
-	m.notes = engine.NewMemory(m.engine, filepath.Join(dir, "memory"), &engine.MemoryOptions{Home: home, Watch: a.serving, Recall: opts.Recall})
+	m.notes = engine.NewMemory(m.engine, filepath.Join(dir, "memory"), &engine.MemoryOptions{Home: home, Watch: a.serving, Whole: !a.serving, Recall: opts.Recall})
 	a.closers = append(a.closers, m.notes.Close)
 	return m, nil
 }

@@ -253,5 +253,6 @@ func (a *app) lifecycle(ctx context.Context, want access) (engine.ContextEngine,
 	if err != nil {
 		return nil, err
 	}
+	a.opened = m
 	return m.engine, nil
 }

@@ -52,6 +52,8 @@ type imported struct {
 	Files     []importedFile `json:"files"`
 	TookMS    float64        `json:"took_ms"`
 	DryRun    bool           `json:"dry_run,omitempty"`
+
+	Notes []importedNotes `json:"memory,omitempty"`
 }
 
 func newImport(a *app) *cobra.Command {
@@ -68,9 +70,13 @@ In a folder every *.jsonl and *.jsonl.gz is read, and the transcripts OpenClaw
 archives when a session is reset. "-" reads standard input. Importing the same
 history again adds nothing, so an import that was interrupted is simply repeated.
 
+A folder with MEMORY.md, USER.md or notes under memory/ is an agent's workspace: its
+memory files are indexed where they are, see "hark memory". OpenClaw's state folder
+is both, the agent's transcripts and its workspace.
+
 A line that cannot be used is named by file and line. With --keep-going it is left
 out; without, nothing of its file is imported.`,
-		Example: "  hark import ~/.openclaw/agents/main\n  hark import --session agent:main:main old-chat.jsonl",
+		Example: "  hark import ~/.openclaw/agents/main\n  hark import --dry-run ~/.openclaw\n  hark import ~/.openclaw/workspace\n  hark import --session agent:main:main old-chat.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("name a file or folder to import")
@@ -108,12 +114,19 @@ func (f importFlags) check() error {
 // importAll imports the files that paths mean, one after another.
 func (a *app) importAll(ctx context.Context, paths []string, f importFlags) error {
 	start := time.Now()
-	files, err := a.sources(paths)
-	if err != nil {
+	paths, workspaces := a.split(paths)
+	var files []string
+	var err error
+	if len(paths) > 0 {
+		files, err = a.sources(paths)
+	}
+	if err != nil && len(workspaces) > 0 && errors.Is(err, errNoHistory) {
+		a.note("%v", err)
+	} else if err != nil {
 		return err
 	}
 	var into engine.ContextEngine
-	if !f.dryRun {
+	if err = nil; !f.dryRun && len(files) > 0 {
 		if into, err = a.lifecycle(ctx, writing); err != nil {
 			return err
 		}
@@ -124,7 +137,12 @@ func (a *app) importAll(ctx context.Context, paths []string, f importFlags) erro
 			break
 		}
 	}
-	if err == nil && !f.dryRun {
+	for _, dir := range workspaces {
+		if err == nil {
+			err = im.notes(ctx, dir)
+		}
+	}
+	if err == nil && into != nil {
 		im.vectors(ctx)
 	}
 	im.out.TookMS = millis(time.Since(start))
@@ -178,10 +196,13 @@ func (a *app) sources(paths []string) ([]string, error) {
 		files = append(files, "-")
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no *.jsonl or *.jsonl.gz in %s", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("%w in %s", errNoHistory, strings.Join(paths, ", "))
 	}
 	return files, nil
 }
+
+// errNoHistory says that there is nothing to import.
+var errNoHistory = errors.New("no *.jsonl or *.jsonl.gz")
 
 // importer imports files into one store.
 type importer struct {
@@ -344,6 +365,10 @@ func (im *importer) report(d time.Duration) error {
 	o := im.out
 	if im.app.json {
 		return im.app.printJSON(o)
+	}
+	im.reportNotes()
+	if len(o.Files) == 0 && len(o.Notes) > 0 {
+		return nil
 	}
 	verb := "imported"
 	if o.DryRun {

@@ -167,7 +167,7 @@ Everything stays on this machine, in one folder (see "hark status").`,
 			root.AddCommand(c)
 		}
 	}
-	add("use", newImport(a), newSearch(a), newAssemble(a), newExplain(a))
+	add("use", newImport(a), newSearch(a), newMemory(a), newAssemble(a), newExplain(a))
 	add("care", newStatus(a), newSessions(a), newCheck(a), newForget(a), newExport(a), newConfig(a), newServe(a), newDoctor(a), newPlugin(a))
 	add("try", newDemo(a), newBench(a), newEval(a), newTorture(a), newTortureChild(a))
 	root.AddCommand(newVersion(a))
