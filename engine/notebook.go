@@ -67,6 +67,7 @@ type noted struct {
 	Class   memorybridge.Class `json:"class"`
 	Private bool               `json:"private,omitempty"`
 	Title   string             `json:"title,omitempty"`
+	Problem string             `json:"problem,omitempty"` // why nothing of it is searched
 	Chunks  []notedChunk       `json:"chunks"`
 }
 
@@ -94,6 +95,7 @@ func openNotebook(ctx context.Context, dir string, ws memorybridge.Workspace, em
 	}
 	if err != nil {
 		log.Warn("index of memory files is made anew", "dir", dir, "reason", err)
+		err = nil
 		if nb.store != nil {
 			err = nb.store.Close()
 		}

@@ -107,12 +107,24 @@ func (nb *notebook) sync(ctx context.Context, force bool) (MemorySynced, error) 
 	ws := nb.ws
 	nb.dirty = false
 	nb.mu.Unlock()
-	out, err := nb.compare(ctx, ws, force)
+	var out MemorySynced
+	var err error
+	if force {
+		err = nb.clear(ctx)
+	}
+	if err == nil {
+		out, err = nb.compare(ctx, ws)
+	}
 	nb.mu.Lock()
 	defer nb.mu.Unlock()
 	if err != nil {
 		nb.dirty = true
 		return out, err
+	}
+	for _, path := range nb.sortedPaths() {
+		if p := nb.files[path].Problem; p != "" {
+			out.Problems = append(out.Problems, p)
+		}
 	}
 	nb.problems = out.Problems
 	nb.synced = nb.now()
@@ -120,8 +132,20 @@ func (nb *notebook) sync(ctx context.Context, force bool) (MemorySynced, error) 
 	return out, nil
 }
 
+// clear removes all chunks, and their words from the files of the index.
+func (nb *notebook) clear(ctx context.Context) error {
+	b := &syncBatching{nb: nb, ctx: ctx}
+	nb.mu.Lock()
+	paths := nb.sortedPaths()
+	nb.mu.Unlock()
+	for _, path := range paths {
+		b.gone(path)
+	}
+	return b.flush()
+}
+
 // compare goes through the files.
-func (nb *notebook) compare(ctx context.Context, ws memorybridge.Workspace, force bool) (out MemorySynced, err error) {
+func (nb *notebook) compare(ctx context.Context, ws memorybridge.Workspace) (out MemorySynced, err error) {
 	files, problems, err := ws.Files(ctx)
 	if err != nil {
 		return out, err
@@ -133,7 +157,7 @@ func (nb *notebook) compare(ctx context.Context, ws memorybridge.Workspace, forc
 	there := map[string]bool{}
 	for _, f := range files {
 		there[f.Path] = true
-		if err := b.file(ws, f, force); err != nil {
+		if err := b.file(ws, f); err != nil {
 			return out, err
 		}
 	}
@@ -174,14 +198,14 @@ type syncBatching struct {
 }
 
 // file takes in one file if it has changed.
-func (b *syncBatching) file(ws memorybridge.Workspace, f memorybridge.File, force bool) error {
+func (b *syncBatching) file(ws memorybridge.Workspace, f memorybridge.File) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
 	b.nb.mu.Lock()
 	was := b.nb.files[f.Path]
 	b.nb.mu.Unlock()
-	if was != nil && !force && was.Size == f.Size && was.ModMs == f.ModTime.UnixMilli() && was.Class == f.Class &&
+	if was != nil && was.Size == f.Size && was.ModMs == f.ModTime.UnixMilli() && was.Class == f.Class &&
 		was.Read-was.ModMs > racy.Milliseconds() {
 		return nil
 	}
@@ -200,17 +224,17 @@ func (b *syncBatching) file(ws memorybridge.Workspace, f memorybridge.File, forc
 	}
 	sum := sha256.Sum256(data)
 	next := &noted{Size: f.Size, ModMs: f.ModTime.UnixMilli(), Hash: hex.EncodeToString(sum[:12]), Read: now.UnixMilli(), Class: f.Class}
-	if was != nil && !force && was.Hash == next.Hash && was.Class == next.Class {
+	if was != nil && was.Hash == next.Hash && was.Class == next.Class {
 		if was.Size == next.Size && was.ModMs == next.ModMs && next.Read-next.ModMs <= racy.Milliseconds() {
 			return nil // it is read again as long as it is young; that needs no writing down
 		}
-		next.Private, next.Title, next.Chunks = was.Private, was.Title, was.Chunks
+		next.Private, next.Title, next.Problem, next.Chunks = was.Private, was.Title, was.Problem, was.Chunks
 		b.put(f.Path, next)
 		return nil
 	}
 	text, ok := memorybridge.Decode(data)
 	if !ok {
-		b.out.Problems = append(b.out.Problems, f.Path+": this is no text")
+		next.Problem = f.Path + ": this is no text"
 	}
 	doc := memorybridge.Parse(f.Path, text)
 	rows, list, private := chunkRows(f.Path, f.Class, doc)

@@ -82,9 +82,9 @@ func zeros(data []byte) (order unicode.Endianness, wide bool) {
 	pairs := len(head) / 2
 	switch {
 	case pairs < 4:
-	case odd > pairs*7/10 && even < pairs/10:
+	case odd > pairs*7/10 && even <= pairs/10:
 		return unicode.LittleEndian, true
-	case even > pairs*7/10 && odd < pairs/10:
+	case even > pairs*7/10 && odd <= pairs/10:
 		return unicode.BigEndian, true
 	}
 	return unicode.LittleEndian, false
