@@ -62,10 +62,10 @@ type Engine struct {
 	keeping  sync.WaitGroup // of lists of measures that are being written
 	writing  sync.Mutex     // held while one is written or dropped
 
-	ingest   sync.Mutex // held where identities are looked up before they are written
-	children sync.Mutex // guards the spawn records in the store's state
-	branches sync.Mutex // guards the records of cut branches in the store's state
-	repeats  repeated   // guarded by ingest
+	ingest   sync.Mutex      // held from where identities are looked up until they are written
+	children sync.Mutex      // guards the spawn records in the store's state
+	branches sync.Mutex      // guards the records of cut branches in the store's state
+	paging   map[string]*run // guarded by ingest; transcripts that arrive in pages, by session
 
 	alikes    sync.Mutex // guards the two below
 	alike     map[string]*alike

@@ -42,6 +42,9 @@ func (e *Engine) Selected(ctx context.Context, f Forgetting) ([]index.Message, e
 	if !f.All && !cond {
 		return nil, nil
 	}
+	if err := e.journal.wait(ctx); err != nil { // what is accepted is there to be forgotten too
+		return nil, err
+	}
 	if err := e.Settle(ctx); err != nil { // what was accepted belongs to it
 		return nil, err
 	}
@@ -210,11 +213,19 @@ func (e *Engine) Forget(ctx context.Context, f Forgetting) (int, error) {
 	if err := e.forgetStates(ctx, rows); err != nil {
 		return 0, fmt.Errorf("forget: %w", err)
 	}
+	// Histories that could not be read again can hold anything.
+	lost, err := e.store.StateKeys(ctx, journalLost)
+	for _, name := range lost {
+		err = errors.Join(err, e.store.SetState(ctx, journalLost, name, nil))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("forget: %w", err)
+	}
 	seqs := make([]int64, len(rows))
 	for i, m := range rows {
 		seqs[i] = m.Seq
 	}
-	n, err := e.store.Forget(ctx, index.Selection{Seqs: seqs})
+	n, err := e.store.Forget(ctx, index.Selection{Seqs: seqs, At: e.opts.Clock()})
 	if err != nil {
 		return n, err
 	}

@@ -19,6 +19,8 @@ type place struct {
 	generation string
 	position   int
 	positioned bool
+	turn       string // advancement key of the turn it is part of
+	nth        int    // message of it
 }
 
 // fingerprint identifies what a message says, whatever the host did to its form: white space is
@@ -42,11 +44,7 @@ func (m *message) fingerprint() string {
 // contentKey is the key of last resort: session, role, time and fingerprint. The same message said
 // again differs in its time; where it has none, or the same, by its occurrence (from 1).
 func contentKey(session, role, mark string, ms int64, occurrence int) string {
-	key := "text:" + oneLine(session) + "/" + role + "/" + strconv.FormatInt(ms, 10) + "/" + mark
-	if occurrence > 1 {
-		key += "#" + strconv.Itoa(occurrence)
-	}
-	return key
+	return numbered("text:"+oneLine(session)+"/"+role+"/"+strconv.FormatInt(ms, 10)+"/"+mark, occurrence)
 }
 
 // entryKey is the key of an entry of the host's transcript.
@@ -61,23 +59,10 @@ func (m *message) millis() int64 {
 	return m.at.UnixMilli()
 }
 
-// occurrences numbers messages that cannot be told apart, in the order they are seen. The zero
-// value is ready.
-type occurrences map[string]int
-
-func (o occurrences) next(session string, m *message, mark string) int {
-	if m.role == "summary" {
-		return 1 // the same words about the same history are the same summary
-	}
-	key := contentKey(session, m.role, mark, m.millis(), 1)
-	o[key]++
-	return o[key]
-}
-
-// identify lists the keys of a message, most reliable first. The position counts only together with
-// the content and its time, because a transcript that is cut back gives its positions to other
+// placeKeys lists the keys of a message's place, most reliable first. The position counts only together
+// with the content and its time, because a transcript that is cut back gives its positions to other
 // messages, even to ones that say the same.
-func identify(session string, m *message, mark string, at place, occurrence int) []string {
+func placeKeys(session string, m *message, mark string, at place) []string {
 	keys := make([]string, 0, 5)
 	if at.entryID != "" {
 		keys = append(keys, entryKey(session, at.entryID))
@@ -95,22 +80,30 @@ func identify(session string, m *message, mark string, at place, occurrence int)
 	if m.reply != "" {
 		keys = append(keys, "reply:"+oneLine(session)+"/"+oneLine(m.reply)+"/"+mark)
 	}
-	return append(keys, contentKey(session, m.role, mark, m.millis(), occurrence))
+	if at.turn != "" && m.at.IsZero() {
+		keys = append(keys, fmt.Sprintf("turn:%s/%s/%d", oneLine(session), oneLine(at.turn), at.nth))
+	}
+	return keys
 }
 
 // oneLine makes s one part of a key: what separates parts, and stored keys, is escaped, because ids
 // and session keys may hold it and two messages must never share a key. A secret in it is not kept.
 func oneLine(s string) string { return partEscaper.Replace(hideInID(s)) }
 
-var partEscaper = strings.NewReplacer("%", "%25", "/", "%2F", "\n", "%0A")
+var (
+	partEscaper   = strings.NewReplacer("%", "%25", "/", "%2F", "\n", "%0A")
+	partUnescaper = strings.NewReplacer("%25", "%", "%2F", "/", "%0A", "\n")
+)
 
 // contradicts reports that two messages of the same content are two events: each has a place in the
 // transcript, and the places differ. Where both have the same time, only places of one generation
 // count: a transcript that was rewritten gives its messages new entries.
 func contradicts(stored, keys []string, untimed bool) bool {
 	if untimed {
-		if a, b := keyOf(stored, "entry:"), keyOf(keys, "entry:"); a != "" && b != "" {
-			return a != b
+		for _, class := range [...]string{"entry:", "turn:"} {
+			if a, b := keyOf(stored, class), keyOf(keys, class); a != "" && b != "" {
+				return a != b
+			}
 		}
 	}
 	a, at := placeOf(keyOf(stored, "pos:"))

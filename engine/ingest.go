@@ -28,6 +28,7 @@ type item struct {
 	raw     json.RawMessage
 	place   place
 	created time.Time // of the transcript event that held it; zero where unknown
+	seq     int64     // place in the transcript, from 1; 0 where unknown
 }
 
 // delivery is what every ingest path makes of its call.
@@ -35,7 +36,7 @@ type delivery struct {
 	key, sessionID string
 	heartbeat      bool
 	items          []item
-	known          int  // so many of the first items are there for numbering only
+	known          int  // so many of the first items are stored already
 	partial        bool // not the session from its beginning: repetitions cannot be counted
 	page           bool // of the host's transcript: neighbours on the active branch
 	ends           bool // the active branch ends with the last item
@@ -166,12 +167,15 @@ func turnItems(p CommitTurnParams, sessionID string) []item {
 	if len(out) == 0 {
 		return out
 	}
+	for i := range out {
+		out[i].place = place{turn: p.AdvancementKey, nth: i}
+	}
 	first, last := p.Admission.EntryAnchor, p.Terminal
 	if last.ActiveMessagePosition-first.ActiveMessagePosition == len(out)-1 && first.Generation != "" && first.Generation == last.Generation {
 		for i := range out {
 			out[i].place = place{
 				sessionID: sessionID, generation: first.Generation,
-				position: first.ActiveMessagePosition + i, positioned: true,
+				position: first.ActiveMessagePosition + i, positioned: true, turn: p.AdvancementKey, nth: i,
 			}
 		}
 	}
@@ -213,38 +217,14 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	msgs, kept := decodeItems(d.items)
 	out := saved{skipped: len(d.items) - len(kept)}
 	sc := e.scope(ctx, d.key, d.sessionID, ownerOf(msgs))
-	if err := e.adopt(ctx, sc, d.sessionID); err != nil {
-		return out, err
-	}
 	if !d.page {
 		e.journal.said(sc.Session)
 	}
 	markTasks(msgs, sc)
 	kinds := classify(msgs, sc, d.heartbeat)
-
-	if d.partial && (d.receipt != nil || slices.ContainsFunc(msgs, func(m message) bool { return m.at.IsZero() })) {
-		e.ingest.Lock() // repetition looks up what append then writes
-		defer e.ingest.Unlock()
-	}
-	rows := make([]index.Message, 0, len(msgs))
-	number := occurrences{}
-	again := repetitions{e: e, session: sc.Session, taken: map[string]int{}}
-	for i := range msgs {
-		it := d.items[kept[i]]
-		mark := msgs[i].fingerprint()
-		nth := number.next(sc.Session, &msgs[i], mark)
-		if kept[i] < d.known {
-			continue
-		}
-		keys := identify(sc.Session, &msgs[i], mark, it.place, nth)
-		if d.partial && (msgs[i].at.IsZero() || it.place.positioned) {
-			keys = again.keys(ctx, &msgs[i], mark, it.place, nth, keys)
-		}
-		rows = append(rows, e.row(&msgs[i], it, sc, d.sessionID, kinds[i], keys))
-	}
-	e.markRestated(ctx, rows)
-	done, err := e.append(ctx, rows, d.receipt, cmp.Or(d.batch, maxBatch))
+	rows, done, err := e.record(ctx, d, sc, msgs, kept, kinds)
 	out.Appended = done
+	e.embed(ctx, rows, done)
 	if err != nil {
 		return out, err
 	}
@@ -260,6 +240,69 @@ func (e *Engine) save(ctx context.Context, d delivery) (saved, error) {
 	e.log.Debug("stored", "new", done.New, "duplicate", done.Duplicate, "updated", done.Updated,
 		"replayed", done.Replayed, "skipped", out.skipped)
 	return out, nil
+}
+
+// record finds out which messages of a delivery are stored, and writes the rows of those that it is of.
+func (e *Engine) record(ctx context.Context, d delivery, sc Scope, msgs []message, kept []int, kinds []index.Kind) ([]index.Message, index.Appended, error) {
+	e.ingest.Lock()
+	defer e.ingest.Unlock()
+	if err := e.adopt(ctx, sc, d.sessionID); err != nil {
+		return nil, index.Appended{}, err
+	}
+	r := e.resolver(sc.Session, d)
+	all := d.candidates(sc.Session, msgs, kept)
+	if err := r.prefetch(ctx, all); err != nil {
+		return nil, index.Appended{}, err
+	}
+	rows := make([]index.Message, 0, len(msgs))
+	for _, c := range all {
+		keys, version, err := append(c.own, c.exact(1)), c.version, error(nil)
+		if c.role != "summary" { // the same words about the same history are the same summary
+			if keys, version, err = r.resolve(ctx, c); err != nil {
+				return nil, index.Appended{}, err
+			}
+		}
+		if kept[c.at] >= d.known {
+			row := e.row(&msgs[c.at], d.items[kept[c.at]], sc, d.sessionID, kinds[c.at], keys)
+			row.Version = version
+			rows = append(rows, row)
+		}
+	}
+	e.markRestated(ctx, rows)
+	done, err := e.append(ctx, rows, d.receipt, cmp.Or(d.batch, maxBatch))
+	if err != nil {
+		delete(e.paging, sc.Session)
+		return rows, done, err
+	}
+	r.settle(done.Seqs)
+	return rows, done, nil
+}
+
+// candidates are the messages of a delivery for the resolver: of those that are known only such as can be
+// taken for a new one.
+func (d delivery) candidates(session string, msgs []message, kept []int) []candidate {
+	all := make([]candidate, len(msgs))
+	fresh := map[string]bool{}
+	for i := range msgs {
+		m, it := &msgs[i], &d.items[kept[i]]
+		mark := m.fingerprint()
+		c := candidate{
+			content: content{session: session, role: m.role, mark: mark, ms: m.millis(), seen: m.at},
+			at:      i, own: placeKeys(session, m, mark, it.place), text: m.text(), timed: !m.at.IsZero(),
+			version: index.Version{Mark: mark, Said: m.at, Edited: m.edited},
+		}
+		if c.seen.IsZero() {
+			c.seen = it.created
+		}
+		if c.version.Edited.IsZero() {
+			c.version.Edited = it.created
+		}
+		all[i] = c
+		if kept[i] >= d.known {
+			fresh[c.kin(1)] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(c candidate) bool { return kept[c.at] < d.known && !fresh[c.kin(1)] })
 }
 
 // decodeItems decodes what are messages, without Hark's own, and tells which items they were.
@@ -290,7 +333,7 @@ func (e *Engine) row(m *message, it item, sc Scope, sessionID string, kind index
 		r.Sender = m.sender
 	}
 	if m.said == "" {
-		r.Text, r.Caption = m.tool, m.caption
+		r.Text, r.Caption = m.text(), m.caption
 	}
 	r.Caption = joinLines(r.Caption, m.whole)
 	if len(r.Caption) > maxCaption {
@@ -358,8 +401,8 @@ func (e *Engine) restated(ctx context.Context, key string, r *index.Message) (bo
 	return false, e.store.SetState(ctx, "restated", key, value)
 }
 
-// append writes rows, at most so many in a transaction, with a receipt in one transaction, and their vectors where the embedder is in
-// this process.
+// append writes rows, at most so many in a transaction, or with a receipt in one transaction. The caller
+// has embed follow, without holding Engine.ingest.
 func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *index.Receipt, most int) (index.Appended, error) {
 	if len(rows) == 0 && receipt == nil {
 		return index.Appended{}, nil
@@ -370,8 +413,7 @@ func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *inde
 		if receipt == nil {
 			end = min(end, start+most)
 		}
-		batch := rows[start:end]
-		done, err := e.store.Append(ctx, index.Batch{Messages: batch, Receipt: receipt})
+		done, err := e.store.Append(ctx, index.Batch{Messages: rows[start:end], Receipt: receipt})
 		if err != nil {
 			return total, err
 		}
@@ -380,13 +422,17 @@ func (e *Engine) append(ctx context.Context, rows []index.Message, receipt *inde
 		total.Updated += done.Updated
 		total.Replayed = done.Replayed
 		total.Seqs = append(total.Seqs, done.Seqs...)
-		if done.New+done.Updated > 0 && e.worker != nil {
-			e.worker.follow(ctx, batch, done.Seqs)
-		}
 		start = end
 		if len(rows) == 0 {
 			break
 		}
 	}
 	return total, nil
+}
+
+// embed gives rows that were written their vectors, where the embedder is in this process.
+func (e *Engine) embed(ctx context.Context, rows []index.Message, done index.Appended) {
+	if done.New+done.Updated > 0 && e.worker != nil && len(done.Seqs) <= len(rows) {
+		e.worker.follow(ctx, rows[:len(done.Seqs)], done.Seqs)
+	}
 }

@@ -25,7 +25,7 @@ const (
 	journalFrom    = 1000    // new entries from which a history is stored in the background; they take about 0.2 s
 	journalBytes   = 4 << 20 // bytes of their messages from which it is too
 	journalBatch   = 100     // rows a transaction: a turn that is committed meanwhile waits for one of them
-	journalChunk   = 500     // entries that are stored at a time where they are a part of their session
+	journalChunk   = 100     // entries that are looked up and stored at a time: what else is stored meanwhile waits for them
 	journalRetry   = 2 * time.Second
 	journalLongest = time.Minute // between two tries
 )
@@ -317,18 +317,19 @@ func (j *journal) ends(name string) bool {
 // many rows go into a transaction.
 func (e *Engine) saveHistory(ctx context.Context, a accepted, ends func() bool, batch int) (saved, error) {
 	from := max(0, a.From-1) // the last one that is stored tells where the new ones follow
-	partial := a.History[0].Seq > 1 || from > 0
 	step := len(a.History) - from
-	if partial && batch == journalBatch {
+	if batch == journalBatch {
 		step = journalChunk
 	}
 	var total saved
-	for ; ; from += step - 1 { // neighbours tell of the branch
-		end := min(len(a.History), from+step)
+	for end := 0; ; from = end - 1 { // neighbours tell of the branch
+		partial := a.History[0].Seq > 1 || from > 0
+		end = turnEnd(a.History, from+step)
 		d := delivery{key: a.Key, sessionID: a.SessionID, partial: partial, page: true, batch: batch, ends: end == len(a.History) && ends()}
 		for _, h := range a.History[from:end] {
 			d.items = append(d.items, item{
 				raw:     h.Message,
+				seq:     h.Seq,
 				created: parseTime(quoted(h.CreatedAt)),
 				place:   place{entryID: h.EntryID, parent: h.ParentID, idem: h.IdempotencyKey},
 			})
@@ -342,6 +343,16 @@ func (e *Engine) saveHistory(ctx context.Context, a accepted, ends func() bool, 
 			return total, err
 		}
 	}
+}
+
+// turnEnd is a place near end where no turn is cut in two, as far as the entries tell.
+func turnEnd(h []HistoryEntry, end int) int {
+	for n := min(len(h), end); n < min(len(h), end+journalChunk); n++ {
+		if h[n].Role == "user" {
+			return n
+		}
+	}
+	return min(len(h), end)
 }
 
 // unknown counts the entries of a history that are not known by their ids.

@@ -38,6 +38,7 @@ type wireMessage struct {
 	Output         string          `json:"output"`
 	Name           string          `json:"name"`
 	Model          string          `json:"model"`
+	EditedAt       json.RawMessage `json:"editedAt"`
 	Usage          struct {
 		Input      Tokens `json:"input"` // what no cache held
 		CacheRead  Tokens `json:"cacheRead"`
@@ -77,6 +78,7 @@ type message struct {
 	calls   []string
 	result  string // id of the call this answers
 	at      time.Time
+	edited  time.Time // when this form of it was written; zero where it does not say
 	sender  string
 	owner   *bool
 	idem    string
@@ -118,7 +120,7 @@ func decodeAs(raw json.RawMessage, cover func(string) (string, int)) (message, e
 	m := message{
 		role: roleOf(w.Role), result: w.ToolCallID, idem: w.IdempotencyKey, reply: w.ResponseID, stop: w.StopReason,
 		custom: w.CustomType, owner: w.OpenClaw.SenderIsOwner, sender: plainLine(w.OpenClaw.SenderName),
-		at: parseTime(w.Timestamp), model: w.Model, other: w.Summary + w.Command + w.Output,
+		at: parseTime(w.Timestamp), edited: parseTime(w.EditedAt), model: w.Model, other: w.Summary + w.Command + w.Output,
 	}
 	if u := float64(w.Usage.Input + w.Usage.CacheRead + w.Usage.CacheWrite); u > 0 && u < 1e9 {
 		m.billed, m.cached = int(u), int(max(w.Usage.CacheRead, 0))
@@ -253,6 +255,14 @@ func (m *message) extract(w wireMessage, cover func(string) (string, int)) {
 		callsText, binary := sanitize(strings.Join(calls, "\n"))
 		m.tool, m.binary = excerpt(hide(callsText), maxToolText), m.binary || binary
 	}
+}
+
+// text is what a row of the message is searched by.
+func (m *message) text() string {
+	if m.said == "" {
+		return m.tool
+	}
+	return m.said
 }
 
 func (b block) isCall() bool {

@@ -187,7 +187,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("invalid text %q", s)
 			}
 		}
-		for _, key := range identify("s", &m, m.fingerprint(), place{}, 1) {
+		for _, key := range append(placeKeys("s", &m, m.fingerprint(), place{}), contentKey("s", m.role, m.fingerprint(), m.millis(), 1)) {
 			if strings.Contains(key, "\n") {
 				t.Fatalf("key %q", key)
 			}

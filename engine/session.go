@@ -118,6 +118,7 @@ func ownerOf(msgs []message) *bool {
 
 // adopt gives a session the messages that came before its key was known: they were stored under the
 // session's id, where nobody can recall them. Their ids change with their keys.
+// The caller holds Engine.ingest.
 func (e *Engine) adopt(ctx context.Context, sc Scope, sessionID string) error {
 	orphan := "id:" + hideInID(sessionID)
 	if sessionID == "" || sc.Session == orphan {
@@ -134,6 +135,7 @@ func (e *Engine) adopt(ctx context.Context, sc Scope, sessionID string) error {
 	for i := range rows {
 		m := &rows[i]
 		seqs[i] = m.Seq
+		m.Keys = slices.DeleteFunc(m.Keys, local)
 		for k, key := range m.Keys {
 			m.Keys[k] = strings.Replace(key, ":"+oneLine(orphan)+"/", ":"+oneLine(sc.Session)+"/", 1)
 		}
@@ -142,9 +144,16 @@ func (e *Engine) adopt(ctx context.Context, sc Scope, sessionID string) error {
 			m.Kind = index.Noise
 		}
 	}
+	r := e.resolver(sc.Session, delivery{sessionID: sessionID, partial: true})
+	if err := r.renumber(ctx, rows); err != nil {
+		return err
+	}
 	if _, err := e.append(ctx, rows, nil, maxBatch); err != nil {
 		return err
 	}
-	_, err = e.store.Forget(ctx, index.Selection{Seqs: seqs})
+	if e.worker != nil {
+		e.worker.wake()
+	}
+	_, err = e.store.Discard(ctx, seqs, false)
 	return err
 }

@@ -38,8 +38,8 @@ func (st *statements) prepare(ctx context.Context, db *sql.DB) error {
 		{&st.addReceipt, `INSERT INTO receipts(key, digest) VALUES(?, ?)`},
 		{&st.id, `SELECT 1 FROM messages WHERE id=?`},
 		{&st.name, `INSERT INTO names(name) VALUES(?)`},
-		{&st.message, `INSERT INTO messages(id, keys, session, session_id, scope, kind, role, sender, time_ms, time_source, text, caption, raw)
-			VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
+		{&st.message, `INSERT INTO messages(id, keys, session, session_id, scope, kind, role, sender, time_ms, time_source, text, caption, raw, mark, said_ms, edited_ms)
+			VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
 		{&st.doc, `INSERT OR REPLACE INTO docs(seq, body) VALUES(?, ?)`},
 		{&st.whole, `SELECT ` + messageColumns + ` FROM messages WHERE seq=?`},
 	} {
@@ -62,7 +62,8 @@ func (st *statements) close() {
 // Append stores a batch in one transaction that is on disk when it returns, with its words
 // searchable. Messages that are known by any key are duplicates; where the first key is of a
 // transcript entry ("entry:"), which the row has too or gets now as its first, and the text differs,
-// the row's text, caption, raw form and kind are replaced and its vectors are pending again. Forgotten messages stay forgotten:
+// the row's text, caption, raw form, kind and version are replaced and its vectors are pending again,
+// unless the version says that it is old. Forgotten messages stay forgotten:
 // they count as duplicates with row 0. On any error nothing is stored.
 func (s *Store) Append(ctx context.Context, b Batch) (Appended, error) {
 	if err := s.enter(); err != nil {
@@ -184,20 +185,19 @@ func hashKey(key string) []byte {
 // message stores, replaces or recognises one message and returns its row.
 func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
 	const unknown = -1
-	st := &a.s.stmts
-	found := int64(unknown)
+	found, gone := int64(unknown), int64(0) // minus when what was found was forgotten
 	byFirst := false
 	var missing []string
 	for i, key := range m.Keys {
 		if key == "" || slices.Contains(m.Keys[:i], key) {
 			continue
 		}
-		var seq int64
-		switch err := a.tx.StmtContext(ctx, st.identity).QueryRowContext(ctx, hashKey(key)).Scan(&seq); {
-		case errors.Is(err, sql.ErrNoRows):
-			missing = append(missing, key)
+		seq, known, err := a.identity(ctx, key)
+		switch {
 		case err != nil:
 			return 0, err
+		case !known:
+			missing = append(missing, key)
 		case found == unknown:
 			if i == 0 && seq > 0 && strings.HasPrefix(key, entryKey) {
 				if other, err := a.reused(ctx, m, seq); err != nil {
@@ -206,7 +206,8 @@ func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
 					continue // the id names another message: the rest of the keys decides
 				}
 			}
-			found, byFirst = seq, i == 0
+			found, byFirst = max(0, seq), i == 0
+			gone = min(0, seq)
 		}
 	}
 	if found == unknown {
@@ -217,7 +218,7 @@ func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
 		a.out.New++
 		return seq, a.identify(ctx, missing, seq)
 	}
-	if err := a.identify(ctx, missing, found); err != nil {
+	if err := a.identify(ctx, missing, found+gone); err != nil {
 		return 0, err
 	}
 	if found > 0 && len(missing) > 0 {
@@ -240,6 +241,21 @@ func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
 	return found, nil
 }
 
+// identity is the row of a key; where its message was forgotten, here or elsewhere, minus when that was.
+func (a *appending) identity(ctx context.Context, key string) (seq int64, known bool, err error) {
+	hash := hashKey(key)
+	err = a.tx.StmtContext(ctx, a.s.stmts.identity).QueryRowContext(ctx, hash).Scan(&seq)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return seq, err == nil, err
+	}
+	gone, known, err := a.s.marked(ctx, a.tx, hash)
+	if err != nil || !known {
+		return 0, false, err
+	}
+	_, err = a.tx.StmtContext(ctx, a.s.stmts.addIdentity).ExecContext(ctx, hash, -gone)
+	return -gone, true, err
+}
+
 func (a *appending) identify(ctx context.Context, keys []string, seq int64) error {
 	add := a.tx.StmtContext(ctx, a.s.stmts.addIdentity)
 	for _, key := range keys {
@@ -257,7 +273,8 @@ func (a *appending) insert(ctx context.Context, m *Message) (int64, error) {
 	}
 	st := &a.s.stmts
 	res, err := a.tx.StmtContext(ctx, st.message).ExecContext(ctx, id, strings.Join(distinct(m.Keys), "\n"),
-		m.Session, m.SessionID, m.Scope, m.Kind, m.Role, m.Sender, m.Time.UnixMilli(), m.TimeSource, m.Text, m.Caption, []byte(m.Raw))
+		m.Session, m.SessionID, m.Scope, m.Kind, m.Role, m.Sender, m.Time.UnixMilli(), m.TimeSource, m.Text, m.Caption, []byte(m.Raw),
+		m.Version.Mark, milliOf(m.Version.Said), milliOf(m.Version.Edited))
 	if err != nil {
 		return 0, err
 	}
@@ -310,21 +327,35 @@ func (a *appending) reused(ctx context.Context, m *Message, seq int64) (bool, er
 // found by another key than its entry takes the entry's text only where it had no entry before.
 func (a *appending) update(ctx context.Context, m *Message, seq int64, byEntry bool) (bool, error) {
 	row, err := scanMessage(a.tx.StmtContext(ctx, a.s.stmts.whole).QueryRowContext(ctx, seq))
-	if err != nil || row.Text == m.Text {
+	if err != nil || m.Version.Old {
 		return false, err
+	}
+	if row.Text == m.Text {
+		return false, a.confirm(ctx, &row, m)
 	}
 	had := slices.ContainsFunc(row.Keys, func(k string) bool { return strings.HasPrefix(k, entryKey) && k != m.Keys[0] })
 	if !byEntry && had {
 		return false, nil
 	}
 	row.Text, row.Caption, row.Raw, row.Kind = m.Text, m.Caption, m.Raw, m.Kind
+	row.Version = m.Version
 	return true, a.replace(ctx, &row)
+}
+
+// confirm notes that a row's text was given again, by a later version than was known.
+func (a *appending) confirm(ctx context.Context, row, m *Message) error {
+	if !m.Version.Edited.After(row.Version.Edited) && !m.Version.Said.After(row.Version.Said) {
+		return nil
+	}
+	_, err := a.tx.ExecContext(ctx, `UPDATE messages SET mark=?, said_ms=max(said_ms, ?), edited_ms=max(edited_ms, ?) WHERE seq=?`,
+		m.Version.Mark, milliOf(m.Version.Said), milliOf(m.Version.Edited), row.Seq)
+	return err
 }
 
 // replace writes a row that is stored already, with all that is derived from it.
 func (a *appending) replace(ctx context.Context, row *Message) error {
-	if _, err := a.tx.ExecContext(ctx, `UPDATE messages SET text=?, caption=?, raw=?, kind=? WHERE seq=?`,
-		row.Text, row.Caption, []byte(row.Raw), row.Kind, row.Seq); err != nil {
+	if _, err := a.tx.ExecContext(ctx, `UPDATE messages SET text=?, caption=?, raw=?, kind=?, mark=?, said_ms=?, edited_ms=? WHERE seq=?`,
+		row.Text, row.Caption, []byte(row.Raw), row.Kind, row.Version.Mark, milliOf(row.Version.Said), milliOf(row.Version.Edited), row.Seq); err != nil {
 		return err
 	}
 	res, err := a.tx.ExecContext(ctx, `INSERT INTO changes(seq) VALUES(?)`, row.Seq)

@@ -146,7 +146,7 @@ func (s *Store) checkRow(m *Message, body []byte, r *Report) {
 // checkIdentities looks for keys of rows that are gone and rows whose keys are unknown.
 func (s *Store) checkIdentities(ctx context.Context, r *Report) error {
 	var dangling int
-	if err := s.reads.QueryRowContext(ctx, `SELECT COUNT(*) FROM identities WHERE seq <> 0 AND seq NOT IN (SELECT seq FROM messages)`).Scan(&dangling); err != nil {
+	if err := s.reads.QueryRowContext(ctx, `SELECT COUNT(*) FROM identities WHERE seq > 0 AND seq NOT IN (SELECT seq FROM messages)`).Scan(&dangling); err != nil {
 		return err
 	}
 	if dangling > 0 {

@@ -43,7 +43,7 @@ func (s *Store) remove(ctx context.Context, sel Selection, how removal) (int, er
 	if len(seqs) == 0 {
 		return 0, nil
 	}
-	changes, err := s.forget(ctx, seqs, how)
+	changes, err := s.forget(ctx, sel, seqs, how)
 	if err != nil {
 		return 0, fmt.Errorf("forget: %w", err)
 	}
@@ -171,6 +171,14 @@ func (s *Store) Shrink(ctx context.Context) error {
 	return nil
 }
 
+// gone is when what is selected is forgotten.
+func (sel Selection) gone() time.Time {
+	if sel.At.IsZero() {
+		return time.Now()
+	}
+	return sel.At
+}
+
 // selected lists the rows of a selection, ascending.
 func (c *columns) selected(sel Selection) []int64 {
 	var out []int64
@@ -194,7 +202,7 @@ func (c *columns) selected(sel Selection) []int64 {
 	return out
 }
 
-func (s *Store) forget(ctx context.Context, seqs []int64, how removal) ([]change, error) {
+func (s *Store) forget(ctx context.Context, sel Selection, seqs []int64, how removal) ([]change, error) {
 	tx, err := begin(ctx, s.durable)
 	if err != nil {
 		return nil, err
@@ -203,7 +211,7 @@ func (s *Store) forget(ctx context.Context, seqs []int64, how removal) ([]change
 	list := jsonInts(seqs)
 	unname := `DELETE FROM identities WHERE hash=?`
 	if how.bury {
-		unname = `UPDATE identities SET seq=0 WHERE hash=?`
+		unname = fmt.Sprintf(`UPDATE identities SET seq=%d WHERE hash=?`, -sel.gone().UnixMilli())
 	}
 	if err := eachIdentity(ctx, tx, list, unname); err != nil {
 		return nil, err

@@ -132,6 +132,7 @@ type Selection struct {
 	Session string
 	Before  time.Time // strictly before
 	All     bool      // everything; the other fields must be zero
+	At      time.Time // when it is forgotten; zero means now
 }
 
 // Report is the outcome of Check.

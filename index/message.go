@@ -44,9 +44,21 @@ type Message struct {
 	Time       time.Time
 	TimeSource TimeSource
 
+	// Version is which form of the message the text is.
+	Version Version
+
 	Text    string          // what is searched, embedded and recalled; valid UTF-8, without markup of the host
 	Caption string          // secondary text, searched at lower weight (tool arguments, image captions)
 	Raw     json.RawMessage // the host's message, byte for byte; may be nil
+}
+
+// Version tells the forms of a message apart that an editor makes of it. Append stores it and replaces
+// the text of a row, where Keys[0] allows it, unless Old says that the row has a newer one.
+type Version struct {
+	Mark   string    // fingerprint of the form, opaque here; "" where unknown
+	Said   time.Time // what this form says of its message's time; zero where it says nothing
+	Edited time.Time // when this form was written; zero where unknown
+	Old    bool      // the row has a newer form; not stored
 }
 
 // Receipt makes a batch idempotent: the same Key and Digest again is a duplicate,

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const messageColumns = `seq, id, keys, session, session_id, scope, kind, role, sender, time_ms, time_source, text, caption, raw`
+const messageColumns = `seq, id, keys, session, session_id, scope, kind, role, sender, time_ms, time_source, text, caption, raw, mark, said_ms, edited_ms`
 
 // Get returns rows in the order asked for. A row that does not exist is ErrNotFound.
 func (s *Store) Get(ctx context.Context, seqs ...int64) ([]Message, error) {
@@ -76,10 +76,11 @@ func (s *Store) query(ctx context.Context, where string, args ...any) ([]Message
 // scanMessage reads messageColumns.
 func scanMessage(row interface{ Scan(...any) error }) (m Message, err error) {
 	var keys string
-	var ms int64
+	var ms, said, edited int64
 	var raw []byte
 	err = row.Scan(&m.Seq, &m.ID, &keys, &m.Session, &m.SessionID, &m.Scope, &m.Kind, &m.Role, &m.Sender,
-		&ms, &m.TimeSource, &m.Text, &m.Caption, &raw)
+		&ms, &m.TimeSource, &m.Text, &m.Caption, &raw, &m.Version.Mark, &said, &edited)
+	m.Version.Said, m.Version.Edited = instant(said), instant(edited)
 	m.Keys, m.Time, m.Raw = strings.Split(keys, "\n"), unixMilli(ms), raw
 	return m, err
 }
@@ -105,67 +106,19 @@ func (s *Store) Find(ctx context.Context, ids ...string) ([]Message, error) {
 	return out, nil
 }
 
-// Lookup returns the row of each identity key, 0 where it is unknown or was forgotten.
-func (s *Store) Lookup(ctx context.Context, keys ...string) ([]int64, error) {
-	out, err := s.Known(ctx, keys...)
-	for i := range out {
-		out[i] = max(0, out[i])
+// instant reads a time of which 0 means that there is none, and milliOf writes it.
+func instant(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
 	}
-	return out, err
+	return unixMilli(ms)
 }
 
-// Known returns the row of each identity key, 0 where the message was forgotten, Unknown where the key
-// was never stored.
-func (s *Store) Known(ctx context.Context, keys ...string) ([]int64, error) {
-	if err := s.enter(); err != nil {
-		return nil, err
+func milliOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
-	defer s.leave()
-	out := make([]int64, 0, len(keys))
-	for chunk := range slices.Chunk(keys, knownChunk) {
-		rows, err := s.known(ctx, chunk)
-		if err != nil {
-			return nil, fmt.Errorf("look up keys: %w", err)
-		}
-		out = append(out, rows...)
-	}
-	return out, nil
-}
-
-// Unknown is what Known returns for a key that was never stored.
-const Unknown = -1
-
-// knownChunk is how many keys are looked up by one statement.
-const knownChunk = 200
-
-func (s *Store) known(ctx context.Context, keys []string) ([]int64, error) {
-	out := make([]int64, len(keys))
-	at := make(map[[16]byte][]int, len(keys))
-	args := make([]any, len(keys))
-	for i, key := range keys {
-		hash := hashKey(key)
-		out[i], args[i] = Unknown, hash
-		at[[16]byte(hash)] = append(at[[16]byte(hash)], i)
-	}
-	rows, err := s.reads.QueryContext(ctx, `SELECT hash, seq FROM identities WHERE hash IN (?`+strings.Repeat(",?", len(keys)-1)+`)`, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var hash sql.RawBytes
-	var seq int64
-	for rows.Next() {
-		if err := rows.Scan(&hash, &seq); err != nil {
-			return nil, err
-		}
-		if len(hash) != 16 {
-			continue
-		}
-		for _, i := range at[[16]byte(hash)] {
-			out[i] = seq
-		}
-	}
-	return out, rows.Err()
+	return t.UnixMilli()
 }
 
 // Session returns the rows of a session, of every kind, in order of time, then row: those

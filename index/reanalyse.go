@@ -11,7 +11,7 @@ import (
 // the one there is set aside and built again.
 var cleanings = []string{
 	`DELETE FROM docs`,
-	`DELETE FROM identities WHERE seq <> 0 AND seq NOT IN (SELECT seq FROM messages)`,
+	`DELETE FROM identities WHERE seq > 0 AND seq NOT IN (SELECT seq FROM messages)`,
 	`DELETE FROM vectors WHERE key & 1099511627775 NOT IN (SELECT seq FROM messages)`,
 	`DELETE FROM floats WHERE key & 1099511627775 NOT IN (SELECT seq FROM messages)`,
 	`DELETE FROM failures WHERE seq NOT IN (SELECT seq FROM messages)`,

@@ -12,14 +12,16 @@ import (
 )
 
 // schemaVersion is what this program reads and writes, kept in PRAGMA user_version.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // migrations[i] takes a log from version i to i+1. A released migration is never edited.
 //
 //	messages    the truth: one row a message, in order of storage
 //	docs        seq → columns and forward document of a row: see encodeDoc
 //	names       the strings that docs refer to by number
-//	identities  first 16 bytes of SHA-256 of a key → seq; 0 where the message was forgotten
+//	identities  first 16 bytes of SHA-256 of a key → seq; not positive where the message was forgotten:
+//	            minus when, in Unix milliseconds, or 0 where that is not known
+//	marks       keys of messages that were forgotten elsewhere, as an export tells of them: see Mark
 //	changes     rows replaced or removed after they were stored, for the lexical index to follow
 //	vectors     space<<40|seq → quantised parts: see encodeQuantised
 //	floats      the same key → the parts exactly; apart, so that loading never reads them
@@ -53,6 +55,12 @@ var migrations = [schemaVersion][]string{{
 		PRIMARY KEY(space, seq)) WITHOUT ROWID`,
 	`CREATE TABLE state(bucket TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY(bucket, key)) WITHOUT ROWID`,
 	`INSERT INTO state VALUES('store', 'id', randomblob(12))`,
+}, {
+	`ALTER TABLE messages ADD COLUMN mark TEXT NOT NULL DEFAULT ''`,
+	`ALTER TABLE messages ADD COLUMN said_ms INTEGER NOT NULL DEFAULT 0`,
+	`ALTER TABLE messages ADD COLUMN edited_ms INTEGER NOT NULL DEFAULT 0`,
+	`CREATE TABLE marks(salt BLOB NOT NULL, hash BLOB NOT NULL, gone_ms INTEGER NOT NULL, PRIMARY KEY(salt, hash)) WITHOUT ROWID`,
+	`INSERT INTO state VALUES('store', 'salt', randomblob(16))`,
 }}
 
 // dsn names the log for the driver. synchronous is FULL where a commit is a promise and

@@ -49,6 +49,8 @@ type Store struct {
 	spaces map[Space]*space
 	use    *space
 
+	salts atomic.Pointer[[][]byte] // of the marks
+
 	words  *words // nil when read-only
 	errors errorLog
 }
@@ -303,6 +305,9 @@ func (s *Store) load(ctx context.Context) error {
 		if err := s.reanalyse(ctx); err != nil {
 			return fmt.Errorf("analyse again: %w", err)
 		}
+	}
+	if err := s.loadSalts(ctx); err != nil {
+		return err
 	}
 	rows, err := s.reads.QueryContext(ctx, `SELECT id, name FROM names`)
 	if err != nil {

@@ -101,6 +101,8 @@ func (a *app) methods(m *memory) map[string]wire.Method {
 		"selected": selecting().method(a, m),
 		"export":   exporting().method(a, m),
 		"restore":  restoring().method(a, m),
+		"marks":    marking().method(a, m),
+		"remark":   remarking().method(a, m),
 	}
 }
 

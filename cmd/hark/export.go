@@ -17,7 +17,8 @@ import (
 	"hark/engine"
 )
 
-// exportHead is the first line of an export; every other line is an engine.Exported.
+// exportHead is the first line of an export. Of the other lines those that hold "forgotten" are an
+// engine.Forgotten each, and come first; the rest are an engine.Exported each.
 type exportHead struct {
 	Hark     string    `json:"hark"` // "export"
 	Version  int       `json:"version"`
@@ -28,7 +29,8 @@ type exportHead struct {
 // exportMark begins every export, so that import knows one.
 const exportMark = `{"hark":"export"`
 
-const exportVersion = 1
+// exportVersion is what is written; version 1, without marks of what was forgotten, is read too.
+const exportVersion = 2
 
 func newExport(a *app) *cobra.Command {
 	var session string
@@ -38,6 +40,9 @@ func newExport(a *app) *cobra.Command {
 		Long: `Writes every stored message as a line of JSON, to a file or to standard output.
 "hark import" takes the file in again, here or elsewhere, with ids, scopes and
 times as they were; what is stored already is not stored twice.
+
+What was forgotten is not in it, and does not come back where the file was imported:
+it holds a mark of each such message, which tells nothing of what it said.
 
 The file holds all that was said in plain text. It is made for your eyes only.`,
 		Example: "  hark export memory.jsonl\n  hark export --session kitchen | gzip > kitchen.jsonl.gz",
@@ -109,6 +114,9 @@ func (a *app) export(ctx context.Context, to io.Writer, q exportQuery, page engi
 	if err := enc.Encode(exportHead{"export", exportVersion, a.set.Agent, now().UTC().Truncate(time.Second)}); err != nil {
 		return 0, err
 	}
+	if err := a.exportMarks(ctx, enc); err != nil {
+		return 0, err
+	}
 	n := 0
 	for {
 		for _, m := range page.Messages {
@@ -130,6 +138,35 @@ func (a *app) export(ctx context.Context, to io.Writer, q exportQuery, page engi
 		return n, fmt.Errorf("write the export: %w", err)
 	}
 	return n, nil
+}
+
+// exportMarks writes the marks of what was forgotten. They are of the whole store: no mark tells which
+// session it is of.
+func (a *app) exportMarks(ctx context.Context, enc *json.Encoder) error {
+	for after := (*engine.Forgotten)(nil); ; {
+		page, err := marking().ask(ctx, a, after)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for i := range page {
+			if err := enc.Encode(page[i]); err != nil {
+				return fmt.Errorf("write the export: %w", err)
+			}
+			after = &page[i]
+		}
+	}
+}
+
+func marking() question[*engine.Forgotten, []engine.Forgotten] {
+	return question[*engine.Forgotten, []engine.Forgotten]{"marks", func(ctx context.Context, _ *app, m *memory, after *engine.Forgotten) ([]engine.Forgotten, error) {
+		return m.engine.ExportForgotten(ctx, after)
+	}}
+}
+
+func remarking() question[[]engine.Forgotten, int] {
+	return question[[]engine.Forgotten, int]{"remark", func(ctx context.Context, _ *app, m *memory, marks []engine.Forgotten) (int, error) {
+		return m.engine.RestoreForgotten(ctx, marks)
+	}}
 }
 
 // exportQuery asks for a page: see engine.Export.
@@ -199,7 +236,7 @@ func (im *importer) restore(ctx context.Context, path string, r io.Reader) (err 
 	switch err := dec.Decode(&head); {
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
-	case head.Version != exportVersion:
+	case head.Version < 1 || head.Version > exportVersion:
 		return fmt.Errorf("%s is an export of version %d, and this program knows %d: update Hark", path, head.Version, exportVersion)
 	case head.Agent != a.set.Agent:
 		return fmt.Errorf("%s holds the memory of agent %q: import it with --agent %s", path, head.Agent, head.Agent)
@@ -209,47 +246,90 @@ func (im *importer) restore(ctx context.Context, path string, r io.Reader) (err 
 			return err
 		}
 	}
-	sessions := map[string]bool{}
-	for line := 2; ; {
-		var page []engine.Exported
-		size := 0
-		for len(page) < importPage && size < 8<<20 {
-			var x engine.Exported
-			if err := dec.Decode(&x); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return fmt.Errorf("%s, line %d: %w", path, line, err)
-			}
-			line++
-			size += len(x.Text) + len(x.Raw)
-			sessions[x.Session] = true
-			page = append(page, x)
+	lines := &exportLines{dec: dec, path: path, line: 2}
+	sessions, marks := map[string]bool{}, 0
+	for {
+		page, gone, err := lines.page()
+		if err != nil {
+			return err
 		}
-		if len(page) == 0 {
+		if len(page)+len(gone) == 0 {
 			break
 		}
+		for i := range page {
+			sessions[page[i].Session] = true
+		}
+		marks += len(gone)
 		if im.into == nil {
 			res.New += len(page)
 			continue
 		}
-		done, err := im.restorePage(ctx, page)
+		done, err := im.restorePage(ctx, page, gone)
 		if err != nil {
-			return fmt.Errorf("%s, before line %d: %w", path, line, err)
+			return fmt.Errorf("%s, before line %d: %w", path, lines.line, err)
 		}
 		res.New += done.New
 		res.Duplicate += done.Duplicate
 	}
 	res.Sessions = len(sessions)
+	if marks > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("what was forgotten there stays out here too (%s)", count(marks, "mark")))
+	}
 	return nil
 }
 
-// restorePage stores a page where the import goes: in the daemon's store, or in the one it has open.
-func (im *importer) restorePage(ctx context.Context, page []engine.Exported) (restored, error) {
-	if e, ok := im.into.(*engine.Engine); ok {
-		done, err := e.Restore(ctx, page)
-		return restored{done.New + done.Updated, done.Duplicate}, err
+// exportLines reads the lines of an export after its head.
+type exportLines struct {
+	dec  *json.Decoder
+	path string
+	line int // the next one
+}
+
+// exportLine is either.
+type exportLine struct {
+	engine.Exported
+	engine.Forgotten
+}
+
+// page reads as much as one transaction takes; nothing is the end.
+func (l *exportLines) page() (page []engine.Exported, gone []engine.Forgotten, err error) {
+	for size := 0; len(page) < importPage && len(gone) < importPage && size < 8<<20; l.line++ {
+		var x exportLine
+		if err := l.dec.Decode(&x); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, nil, fmt.Errorf("%s, line %d: %w", l.path, l.line, err)
+		}
+		if x.Hash != "" {
+			gone = append(gone, x.Forgotten)
+			continue
+		}
+		size += len(x.Text) + len(x.Raw)
+		page = append(page, x.Exported)
 	}
-	return restoring().ask(ctx, im.app, page)
+	return page, gone, nil
+}
+
+// restorePage stores a page where the import goes: in the daemon's store, or in the one it has open. What
+// is forgotten comes first.
+func (im *importer) restorePage(ctx context.Context, page []engine.Exported, gone []engine.Forgotten) (restored, error) {
+	e, here := im.into.(*engine.Engine)
+	if len(gone) > 0 {
+		var err error
+		if here {
+			_, err = e.RestoreForgotten(ctx, gone)
+		} else {
+			_, err = remarking().ask(ctx, im.app, gone)
+		}
+		if err != nil {
+			return restored{}, err
+		}
+	}
+	if !here {
+		return restoring().ask(ctx, im.app, page)
+	}
+	done, err := e.Restore(ctx, page)
+	return restored{done.New + done.Updated, done.Duplicate}, err
 }
 
 // exportIn looks whether a file is an export and opens it then. What was read of standard input to

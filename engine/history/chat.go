@@ -16,6 +16,7 @@ type chatLine struct {
 	Role       string          `json:"role"`
 	Sender     string          `json:"sender"`
 	Timestamp  stamp           `json:"timestamp"`
+	Edited     stamp           `json:"edited"`  // when this form was written
 	Content    json.RawMessage `json:"content"` // text, or a list of content blocks
 	ToolCalls  []chatCall      `json:"toolCalls"`
 	ToolCallID string          `json:"toolCallId"`
@@ -36,6 +37,7 @@ type chatMessage struct {
 	ToolCallID string          `json:"toolCallId,omitempty"`
 	ToolName   string          `json:"toolName,omitempty"`
 	Timestamp  int64           `json:"timestamp,omitempty"` // Unix milliseconds
+	EditedAt   int64           `json:"editedAt,omitempty"`  // likewise
 	Host       *chatHost       `json:"__openclaw,omitempty"`
 }
 
@@ -114,6 +116,9 @@ func (d *decoding) say(line int, c chatLine, seen said) (reason string) {
 	}
 	if !c.Timestamp.IsZero() {
 		msg.Timestamp = c.Timestamp.UnixMilli()
+	}
+	if !c.Edited.IsZero() {
+		msg.EditedAt = c.Edited.UnixMilli()
 	}
 	raw, err := encode(msg)
 	if err != nil {
