@@ -386,16 +386,23 @@ func (s *Store) damagedFloats(number int64, seqs []int64) {
 
 // bestCosine compares q with every part of a body of floats; NaN without parts.
 func bestCosine(body []byte, q []float32) (float64, error) {
-	size := 2 + 4*len(q)
-	if len(body)%size != 0 {
-		return 0, errBody
+	parts, compact, err := cutFloats(body, len(q))
+	if err != nil {
+		return 0, err
 	}
-	if len(body) == 0 {
+	if len(parts) == 0 {
 		return math.NaN(), nil
 	}
-	top := math.Inf(-1)
-	for ; len(body) > 0; body = body[size:] {
-		top = max(top, dotFloats(body[2:size], q))
+	top, size := math.Inf(-1), 2+4*len(q)
+	if compact {
+		size = floatsSize(len(q))
+	}
+	for ; len(parts) > 0; parts = parts[size:] {
+		if compact {
+			top = max(top, dotCompact(parts[6:size], q)*float64(float32At(parts[2:])))
+		} else {
+			top = max(top, dotFloats(parts[2:size], q))
+		}
 	}
 	if math.IsNaN(top) || math.IsInf(top, 0) {
 		return 0, errors.Join(errBody, errors.New("not a number"))
@@ -416,6 +423,22 @@ func dotFloats(b []byte, q []float32) float64 {
 	}
 	for i := range q {
 		s[0] += q[i] * float32At(b[4*i:])
+	}
+	return float64(s[0]+s[1]) + float64(s[2]+s[3])
+}
+
+// dotCompact multiplies little-endian numbers of three bytes with q, like dotFloats.
+func dotCompact(b []byte, q []float32) float64 {
+	var s [4]float32
+	for len(q) >= 4 && len(b) >= 12 {
+		s[0] += q[0] * float32(int24At(b))
+		s[1] += q[1] * float32(int24At(b[3:]))
+		s[2] += q[2] * float32(int24At(b[6:]))
+		s[3] += q[3] * float32(int24At(b[9:]))
+		q, b = q[4:], b[12:]
+	}
+	for i := range q {
+		s[0] += q[i] * float32(int24At(b[3*i:]))
 	}
 	return float64(s[0]+s[1]) + float64(s[2]+s[3])
 }

@@ -24,7 +24,7 @@ const schemaVersion = 2
 //	marks       keys of messages that were forgotten elsewhere, as an export tells of them: see Mark
 //	changes     rows replaced or removed after they were stored, for the lexical index to follow
 //	vectors     space<<40|seq → quantised parts: see encodeQuantised
-//	floats      the same key → the parts exactly; apart, so that loading never reads them
+//	floats      the same key → the parts exactly (see encodeFloats); apart, so that loading never reads them
 //	failures    messages that could not be embedded
 //	state       small values of the engine
 var migrations = [schemaVersion][]string{{

@@ -378,7 +378,12 @@ func (s *Store) writeVector(ctx context.Context, tx *sql.Tx, sp *space, j vector
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.n, b.n) })
-	b = bodies{encodeQuantised(parts), encodeFloats(parts)}
+	b.floats = encodeFloats(parts)
+	stored, err := decodeFloats(b.floats, sp.Dim) // both forms are of the same numbers
+	if err != nil {
+		return b, err
+	}
+	b.quantised = encodeQuantised(stored)
 	if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO vectors VALUES(?, ?)`, key, b.quantised); err != nil {
 		return b, err
 	}
