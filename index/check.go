@@ -396,7 +396,7 @@ func (s *Store) sizes() map[string]int64 {
 		switch {
 		case strings.HasPrefix(top, "log.sqlite"):
 			out["log"] += info.Size()
-		case top == "words":
+		case top == "words" || top == "words.next":
 			out["words"] += info.Size()
 		case strings.HasPrefix(top, "words.broken-"):
 			out["set aside"] += info.Size()

@@ -297,6 +297,24 @@ func (s *Store) langName(id uint32) terms.Lang {
 
 // apply writes a batch and moves the cursor.
 func (w *words) apply(b *wordBatch) error {
+	written, err := w.put(b)
+	if err != nil {
+		return err
+	}
+	if w.coming != nil {
+		if err := w.coming.also(b); err != nil {
+			w.follow.mu.Lock()
+			w.follow.erase, w.follow.erasing = true, false // the new one is begun again
+			w.follow.mu.Unlock()
+			w.s.trouble("erase forgotten words", errors.Join(err, w.abandon()))
+		}
+	}
+	w.follow.applied(b.to, written) // which empties b
+	return nil
+}
+
+// put writes a batch with its cursor; the channel is closed once it is on disk.
+func (w *words) put(b *wordBatch) (chan struct{}, error) {
 	batch := bleve.NewBatch()
 	for i := range b.docs {
 		if d := &b.docs[i]; recallable(d.kind) {
@@ -310,7 +328,7 @@ func (w *words) apply(b *wordBatch) error {
 	batch.SetInternal(internalChange, binary.BigEndian.AppendUint64(nil, uint64(b.to.change)))
 	written := make(chan struct{})
 	batch.SetPersistedCallback(func(error) { close(written) })
-	err := guarded(func() error {
+	return written, guarded(func() error {
 		w.mu.RLock()
 		defer w.mu.RUnlock()
 		if w.idx == nil {
@@ -318,11 +336,6 @@ func (w *words) apply(b *wordBatch) error {
 		}
 		return w.idx.Batch(batch)
 	})
-	if err != nil {
-		return err
-	}
-	w.follow.applied(b.to, written)
-	return nil
 }
 
 // applied moves the cursor and lets go of what lies behind it.
@@ -357,18 +370,16 @@ func (f *followState) applied(to cursor, written chan struct{}) {
 func (w *words) finish(ctx context.Context) (more bool, err error) {
 	f := &w.follow
 	f.mu.Lock()
-	erase := f.erase
+	erase := f.erase || f.erasing
 	f.mu.Unlock()
 	if !erase {
 		return false, nil
 	}
-	if err := w.erase(); err != nil {
-		w.s.trouble("erase forgotten words", err)
+	if err := w.renew(ctx); err != nil {
+		if ctx.Err() == nil {
+			w.s.trouble("erase forgotten words", err)
+		}
 		return false, err
 	}
-	f.mu.Lock()
-	f.erase = false
-	f.tick()
-	f.mu.Unlock()
-	return true, w.s.eraseDone(ctx)
+	return true, nil
 }

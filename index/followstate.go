@@ -23,6 +23,7 @@ type followState struct {
 	rebuild  bool            // started from nothing with rows waiting
 	down     bool            // no index
 	erase    bool            // forgotten words are still in its files
+	erasing  bool            // they are being erased
 	damage   error           // found by a search
 	written  chan struct{}   // closed when the last batch is in the files
 	progress chan struct{}   // closed and replaced whenever something was applied
@@ -135,7 +136,7 @@ func (f *followState) onDisk() <-chan struct{} {
 func (f *followState) lag() int64 { return max(0, f.top-f.done.row) }
 
 func (f *followState) settled() bool {
-	return f.lag() == 0 && len(f.changes) == 0 && !f.erase
+	return f.lag() == 0 && len(f.changes) == 0 && !f.erase && !f.erasing
 }
 
 func (f *followState) state() string {
@@ -146,7 +147,7 @@ func (f *followState) state() string {
 		return "rebuilding"
 	case f.lag() > 0 || len(f.changes) > 0:
 		return "catching up"
-	case f.erase:
+	case f.erase || f.erasing:
 		return "erasing"
 	}
 	return "ready"

@@ -41,6 +41,7 @@ type words struct {
 	queue *bleve.AnalysisQueue
 
 	follow followState
+	coming *renewal // under way; the follower's own
 }
 
 const (
@@ -195,22 +196,10 @@ func (w *words) attach() (cur cursor, fresh bool, err error) {
 	}
 	fresh = len(entries) == 0
 	err = guarded(func() error {
-		queue, kept := bleve.NewAnalysisQueue(2), false
-		defer func() {
-			if !kept { // opening may also end in a panic
-				queue.Close()
-			}
-		}()
-		idx, err := scorch.NewScorch(scorch.Name, map[string]any{
-			"path": w.path, "unsafe_batch": true, "bolt_timeout": "2s", "numSnapshotsToKeep": 1,
-		}, queue)
-		if err == nil {
-			err = idx.Open()
-		}
+		idx, queue, err := openScorch(w.path)
 		if err != nil {
 			return err
 		}
-		kept = true
 		w.mu.Lock()
 		w.idx, w.queue = idx, queue
 		w.mu.Unlock()
@@ -226,6 +215,25 @@ func (w *words) attach() (cur cursor, fresh bool, err error) {
 		w.detach()
 	}
 	return cur, fresh, err
+}
+
+// openScorch opens an index, or makes it where there is none.
+func openScorch(path string) (idx bleve.Index, queue *bleve.AnalysisQueue, err error) {
+	queue = bleve.NewAnalysisQueue(2)
+	err = guarded(func() error {
+		idx, err = scorch.NewScorch(scorch.Name, map[string]any{
+			"path": path, "unsafe_batch": true, "bolt_timeout": "2s", "numSnapshotsToKeep": 1,
+		}, queue)
+		if err == nil {
+			err = idx.Open()
+		}
+		return err
+	})
+	if err != nil { // which may be a panic
+		queue.Close()
+		return nil, nil, err
+	}
+	return idx, queue, nil
 }
 
 // compare checks an existing index against the rows as far as it has followed them.
@@ -308,6 +316,9 @@ func (w *words) close() {
 	case <-t.C:
 	}
 	w.detach()
+	if err := w.abandon(); err != nil {
+		w.s.errors.add("remove an unfinished lexical index", err)
+	}
 }
 
 // keptAside is how many damaged indexes are kept for inspection.
