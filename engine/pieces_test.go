@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,16 @@ func samples(tb testing.TB) map[string]string {
 			json.WriteString(`{"id":` + string('1'+rune(rng.IntN(9))) + "04" + `,"name":"` + words[rng.IntN(len(words))] + `","ok":true,"at":"2026-03-07T18:53:00Z","tags":["a",null,1.5e3]},` + "\n  ")
 		}
 	}
+	random := func(pool string) string { // n words of a script, or tokens of a format
+		all := strings.Split(pool, " ")
+		var b strings.Builder
+		for b.Len() < 60_000 {
+			b.WriteString(all[rng.IntN(len(all))])
+			b.WriteString(strconv.Itoa(rng.IntN(9000))[:rng.IntN(2)])
+			b.WriteString([]string{" ", "", " ", "\n"}[rng.IntN(4)])
+		}
+		return b.String()
+	}
 	code, err := os.ReadFile("assemble.go")
 	if err != nil {
 		tb.Fatal(err)
@@ -44,7 +55,13 @@ func samples(tb testing.TB) map[string]string {
 	return map[string]string{
 		"english": english.String(), "code": strings.Repeat(string(code), 12), "json": json.String(),
 		"han": han.String(), "hangul": hangul.String(), "base64": encoded.String(), "emoji": emoji.String(),
-		"mixed": "I'm WE'LL don'T HTMLParser getX3 \u01c5emal na\u0308ive \t\ttabs  \r\n\n  x  \u00a0y 12345678 ///\n...!? \u0661\u0662 \u2028z \x00\xff\xfe end  ",
+		"thai":     random("สวัสดี ครับ วันนี้ อากาศ ดีมาก เรา จะ ไป ตลาด ซื้อ ผลไม้ และ น้ำ ที่ ร้าน ใหม่ กรุงเทพมหานคร"),
+		"arabic":   random("السلام عليكم كيف حالك اليوم نريد أن نذهب إلى المكتبة الجديدة في وسط المدينة قَبْلَ الظُّهْر ١٢٣ شكراً"),
+		"hindi":    random("नमस्ते आप कैसे हैं आज हम बाज़ार जाएंगे और फल ख़रीदेंगे क्योंकि मेहमान आने वाले हैं १२३ धन्यवाद"),
+		"minified": random("function(e,t){return void 0===e?t:e} !function(){ var n=t(3),r=e.exports={}; a&&(b=c||d) ;for(i=0;i<l.length;i++) .map((e=>e.id)) ?.[0]??\"x\" \\u00e9 /[^a-z]+/gi"),
+		"logs":     random("2026-03-07T18:53:00.123Z INFO WARN [main] 10.0.0.17:49222 0x7ffee4c0 pid=4411 err=ECONNRESET GET /api/v1/items?limit=50 200 12ms d41d8cd98f00b204e9800998ecf8427e"),
+		"urls":     random("https://example.org/a/b-c_d?x=1&y=%E2%9C%93#top http://127.0.0.1:8080/ git@host:x/y.git s3://bucket/key/2026/03/07/part-00001.parquet 8f14e45f-ceea-467f-a9b3-0e2b1d3c"),
+		"mixed":    "I'm WE'LL don'T HTMLParser getX3 \u01c5emal na\u0308ive \t\ttabs  \r\n\n  x  \u00a0y 12345678 ///\n...!? \u0661\u0662 \u2028z \x00\xff\xfe end  ",
 	}
 }
 

@@ -77,7 +77,7 @@ func TestWildHistories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkWild(t, e, fmt.Sprintf("round %d, budget %v, %+v\nin  %s\nout %s", round, budget, res.Trace.Window, join(h), join(res.Messages)), h, l, p, res)
+			checkWild(t, fmt.Sprintf("round %d, budget %v, %+v\nin  %s\nout %s", round, budget, res.Trace.Window, join(h), join(res.Messages)), h, l, p, res)
 			if string(join(p.Messages)) != string(join(h)) {
 				t.Fatal("the caller's list was changed")
 			}
@@ -89,7 +89,7 @@ func TestWildHistories(t *testing.T) {
 	}
 }
 
-func checkWild(t *testing.T, e *Engine, where string, h []json.RawMessage, l layout, p AssembleParams, res AssembleResult) {
+func checkWild(t *testing.T, where string, h []json.RawMessage, l layout, p AssembleParams, res AssembleResult) {
 	t.Helper()
 	if back, err := Rebuild(h, res.Kept, res.Insert); err != nil || string(join(back)) != string(join(res.Messages)) {
 		t.Fatal("rebuild", err, where)

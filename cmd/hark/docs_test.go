@@ -3,10 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"hark/engine"
 )
 
 // tableRow is a key of the table in docs/configuration.md: its name, its variable and its default.
@@ -39,6 +42,22 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	}
 	if !slices.Equal(documented, known) {
 		t.Errorf("documented: %v\nknown: %v", documented, known)
+	}
+}
+
+// TestTraceIsDocumented: a field that docs/trace.md is silent about is a riddle.
+func TestTraceIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "trace.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []any{engine.Trace{}, engine.BudgetTrace{}, engine.WindowTrace{}, engine.RecallTrace{}, engine.TraceItem{}} {
+		for f := range reflect.TypeOf(part).Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !strings.Contains(string(text), "`"+name+"`") && !strings.Contains(string(text), "."+name+"`") {
+				t.Errorf("docs/trace.md does not say what %s of %T is", name, part)
+			}
+		}
 	}
 }
 

@@ -86,6 +86,12 @@ func (a *app) serve(ctx context.Context, socket string, idle time.Duration, fore
 		}
 		defer ended()
 	}
+	loaded := make(chan struct{})
+	go func() { // the vocabulary takes a while to load, and every agent needs it
+		defer close(loaded)
+		_, _ = engine.TokenCounter() // where it fails, opening an agent says so
+	}()
+	defer func() { <-loaded }()
 	v, _ := buildVersion()
 	err := wire.Serve(ctx, wire.Options{
 		State: a.set.Data, Socket: socket, Version: v, IdleExit: idle, Open: d.open, Classify: classify, Log: log,

@@ -104,7 +104,7 @@ func options() []option {
 		number("recall.max_tokens", "most tokens a recalled block may take; 0 turns recall off", func(s *settings) *int { return &s.Recall.MaxTokens }),
 		duration("recall.deadline", "longest time recall may take within one turn", func(s *settings) *time.Duration { return &s.Recall.Deadline }),
 		duration("recall.wait", "how long a search waits for the vector of its question; words answer alone after it", func(s *settings) *time.Duration { return &s.Recall.Wait }),
-		boolean("recall.keep_blocks", "leave what was recalled for earlier turns in place until the window is cut; dearer wherever it was measured", func(s *settings) *bool { return &s.Recall.KeepBlocks }),
+		boolean("recall.keep_blocks", "leave all that was recalled for earlier turns in place until the window is cut, not only where much was read after it; dearer in most sessions", func(s *settings) *bool { return &s.Recall.KeepBlocks }),
 		boolean("recall.tools", "recall tool calls and tool output too, labelled as such", func(s *settings) *bool { return &s.Recall.Tools }),
 		boolean("ingest.cron", "make scheduled runs, hooks and heartbeat sessions memory of their own", func(s *settings) *bool { return &s.Ingest.Cron }),
 		text("ingest.keep_secrets", "", `agents in whose stores keys, tokens and passwords stay as they came, by commas; "*" is all; empty: they are masked`, func(s *settings) *string { return &s.Ingest.KeepSecrets }),
