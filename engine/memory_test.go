@@ -24,9 +24,9 @@ import (
 const groupKey = "agent:main:telegram:group:-100"
 
 // memoryOver opens a memory over a workspace of the given files.
-func memoryOver(t *testing.T, emb embed.Embedder, opts *Options, files map[string]string) (*Memory, *Engine, string) {
+func memoryOver(t *testing.T, emb embed.Embedder, files map[string]string) (*Memory, *Engine, string) {
 	t.Helper()
-	e := open(t, emb, opts)
+	e := open(t, emb, nil)
 	ws := t.TempDir()
 	for name, text := range files {
 		writeNote(t, ws, name, text)
@@ -90,7 +90,7 @@ func notes() map[string]string {
 
 // ISO-04: a session sees what is for it, in search, in get and in authorize.
 func TestMemoryScopes(t *testing.T) {
-	m, e, _ := memoryOver(t, nil, nil, notes())
+	m, e, _ := memoryOver(t, nil, notes())
 	commit(t, e, turn(mainKey, "t1", user("the anchor chain is forty metres", day), assistant("Noted.", day+1)))
 	commit(t, e, turn(groupKey, "t2", user("the anchor is rusty", day+2), assistant("Scrape it.", day+3)))
 	const other = "agent:main:telegram:direct:99"
@@ -145,7 +145,7 @@ func TestMemoryScopes(t *testing.T) {
 
 // A sandboxed session sees messages of its own only.
 func TestMemorySandboxed(t *testing.T) {
-	m, e, _ := memoryOver(t, nil, nil, notes())
+	m, e, _ := memoryOver(t, nil, notes())
 	commit(t, e, turn(mainKey, "t1", user("the anchor chain is forty metres", day)))
 	commit(t, e, turn("agent:main:explicit:a", "t2", user("the anchor is of bronze", day+2)))
 	got, _ := lookUp(t, m, "agent:main:explicit:a", "anchor", func(p *MemorySearchParams) { p.Sandboxed, p.Corpus = true, SourceSessions })
@@ -156,7 +156,7 @@ func TestMemorySandboxed(t *testing.T) {
 
 // RCL-14: among 5,000 messages about the same thing a curated memory is there, and is not alone.
 func TestMemoryIsNotCrowdedOut(t *testing.T) {
-	m, e, _ := memoryOver(t, embedtest.Hashed(64), nil, map[string]string{"MEMORY.md": "# Network\n\nThe wifi password of the cabin is heron-42-lake.\n"})
+	m, e, _ := memoryOver(t, embedtest.Hashed(64), map[string]string{"MEMORY.md": "# Network\n\nThe wifi password of the cabin is heron-42-lake.\n"})
 	for from := 0; from < 5000; from += 500 {
 		var msgs []json.RawMessage
 		for i := from; i < from+500; i++ {
@@ -175,7 +175,7 @@ func TestMemoryIsNotCrowdedOut(t *testing.T) {
 // Changes, additions, moves and removals of files are seen by the next search; what is gone leaves no
 // hit, and lines that moved are told as they are now.
 func TestMemoryFollowsFiles(t *testing.T) {
-	m, _, ws := memoryOver(t, embedtest.Hashed(64), nil, notes())
+	m, _, ws := memoryOver(t, embedtest.Hashed(64), notes())
 	find := func(query string) []string {
 		t.Helper()
 		got, _ := lookUp(t, m, mainKey, query, func(p *MemorySearchParams) { p.Corpus, p.MinScore = SourceMemory, 0.3 })
@@ -227,7 +227,7 @@ func TestMemoryEmbedsOnlyChanges(t *testing.T) {
 	for i := range 40 {
 		files[fmt.Sprintf("memory/n%02d.md", i)] = fmt.Sprintf("# Note %d\n\nabout topic%d\n\n## More\n\nand thing%d\n", i, i, i)
 	}
-	m, _, ws := memoryOver(t, emb, nil, files)
+	m, _, ws := memoryOver(t, emb, files)
 	if emb.texts.Load() < 80 {
 		t.Fatalf("%d texts embedded at first", emb.texts.Load())
 	}
@@ -254,7 +254,9 @@ func TestMemoryIndexIsDerived(t *testing.T) {
 	for name, damage := range map[string]func(string) error{
 		"nothing": func(string) error { return nil },
 		"removed": os.RemoveAll,
-		"rubbish": func(dir string) error { return os.WriteFile(filepath.Join(dir, "log.sqlite"), []byte("rubbish"), 0o600) },
+		"rubbish": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "log.sqlite"), []byte("rubbish"), 0o600)
+		},
 		"half": func(dir string) error {
 			store, err := index.Open(t.Context(), dir, nil)
 			if err != nil {
@@ -297,7 +299,7 @@ func TestMemoryIndexIsDerived(t *testing.T) {
 
 // Files that cannot be read, odd bytes and huge lines cost nobody anything.
 func TestMemoryOddFiles(t *testing.T) {
-	m, _, ws := memoryOver(t, nil, nil, map[string]string{
+	m, _, ws := memoryOver(t, nil, map[string]string{
 		"memory/latin.md": "Der Schl\xfcssel h\xe4ngt am Haken.\n", "memory/wide.md": "\xff\xfeT\x00h\x00e\x00 \x00o\x00t\x00t\x00e\x00r\x00",
 		"memory/nul.md": "the heron \x00 stands still by the water all day\n", "memory/binary.md": "\x00\x01\x02\x03\x04\x05\x06\x07\x08",
 		"memory/empty.md": "", "memory/huge.md": strings.Repeat("filler words here ", 60_000) + "the needle is golden " + strings.Repeat("more filler ", 10_000),
@@ -326,7 +328,7 @@ func TestMemoryOddFiles(t *testing.T) {
 // RCL-13: words answer when the meaning is late, and the answer says so.
 func TestMemoryMeaningIsLate(t *testing.T) {
 	slow := &lateEmbedder{Embedder: embedtest.Hashed(32), release: make(chan struct{})}
-	m, e, _ := memoryOver(t, slow, nil, notes())
+	m, e, _ := memoryOver(t, slow, notes())
 	commit(t, e, turn(mainKey, "t1", user("the ferry was late", day)))
 	slow.late.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -351,7 +353,7 @@ func TestMemoryMeaningIsLate(t *testing.T) {
 }
 
 func TestMemoryOptions(t *testing.T) {
-	m, e, _ := memoryOver(t, nil, nil, notes())
+	m, e, _ := memoryOver(t, nil, notes())
 	for i := range 20 {
 		commit(t, e, turn(mainKey, fmt.Sprint("t", i), user("Fire the test", day+int64(i)), user(fmt.Sprintf("the ferry number %d to Texel", i), day+100+int64(i))))
 	}

@@ -39,7 +39,7 @@ func (l *lateEmbedder) Embed(ctx context.Context, kind embed.Kind, texts []strin
 }
 
 func TestOpen(t *testing.T) {
-	m, e, _ := memoryOver(t, nil, nil, nil)
+	m, e, _ := memoryOver(t, nil, nil)
 	var msgs []json.RawMessage
 	for i := range 30 {
 		msgs = append(msgs, user(fmt.Sprintf("message %d of the log", i), day+int64(i)*1000))
@@ -89,7 +89,7 @@ func TestOpen(t *testing.T) {
 
 // DEL-01: what is shown can be read and forgotten by its id; without confirmation nothing happens.
 func TestForgetOne(t *testing.T) {
-	m, e, _ := memoryOver(t, nil, nil, nil)
+	m, e, _ := memoryOver(t, nil, nil)
 	commit(t, e, turn(mainKey, "t1", user("the safe opens with 4417", day), assistant("Noted.", day+1)))
 	_, res := lookUp(t, m, mainKey, "safe opens", nil)
 	hit := res.Results[0]

@@ -179,7 +179,7 @@ func (w *Watcher) cover(events *fsnotify.Watcher) error {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case d == nil || !d.IsDir():
-				return nil //nolint:nilerr // what cannot be looked at is not watched
+				return nil // what cannot be looked at is not watched
 			case err != nil:
 				return fs.SkipDir
 			case path != root && strings.HasPrefix(d.Name(), ".") && d.Name() != ".dreams":

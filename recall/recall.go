@@ -30,7 +30,7 @@ type Request struct {
 	// Watch are rows whose fate the Trace tells wherever they end, without a change of the result.
 	// They are told of only as far as the filter admits them.
 	Watch []int64
-	K       int            // hits wanted; 0 means 50
+	K     int // hits wanted; 0 means 50
 
 	WordsOnly bool          // the meaning is not asked, so that no embedder is
 	Wait      time.Duration // for the meaning, in place of Options.DenseWait; 0 means that

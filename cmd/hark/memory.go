@@ -271,8 +271,7 @@ func (a *app) memorySearch(ctx context.Context, f *memoryFlags, p engine.MemoryS
 
 // asUsage makes a mistake of the caller one of the command line.
 func asUsage(err error) error {
-	var wrong *engine.RequestError
-	if errors.As(err, &wrong) {
+	if _, wrong := errors.AsType[*engine.RequestError](err); wrong {
 		return usageError{err}
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeBadRequest {
