@@ -5,12 +5,13 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { memoryStory } from "./memory.mjs";
 import { Model, textOf } from "./model.mjs";
 import { OpenClaw, pause } from "./openclaw.mjs";
 import { faults, prefix, recallOf, systemOf } from "./requests.mjs";
 
 const { values: flags } = parseArgs({ options: { root: { type: "string" }, openclaw: { type: "string" } } });
-const only = (process.env.ONLY ?? "oneshot,gateway,faults,prefix").split(",");
+const only = (process.env.ONLY ?? "oneshot,gateway,memory,faults,prefix").split(",");
 const began = performance.now();
 const passed = [];
 const failed = [];
@@ -115,6 +116,25 @@ async function reload() {
   await turn("gateway", "o2", "Good morning."); // the start of another daemon may take this turn's time for recall
   const on = await turn("gateway", "o3", question);
   check("an option of the daemon's starts it again, and recall is back", /number 17/.test(recalled(on)) && host.daemonPid() !== before, `daemon ${before}, now ${host.daemonPid()}: ${on.text.slice(-1500)}`);
+}
+
+/** Writes the configuration anew and waits until the gateway goes by it. */
+async function configure(change) {
+  await pause(1500); // OpenClaw refuses to reload a plugin whose turn is not over yet
+  const taken = () => (host.gatewayLog().match(/config hot reload applied|\[gateway\] ready/g) ?? []).length;
+  const before = taken();
+  const config = JSON.parse(fs.readFileSync(host.config, "utf8"));
+  change(config);
+  fs.writeFileSync(host.config + ".next", JSON.stringify(config, null, 2));
+  fs.renameSync(host.config + ".next", host.config);
+  if (!(await until(() => taken() > before, 60))) throw new Error("the gateway did not take the new configuration");
+}
+
+/** Runs a part and says how long it took. */
+async function timed(what, part) {
+  const start = performance.now();
+  await part();
+  say(`${what}: ${((performance.now() - start) / 1000).toFixed(1)} s`);
 }
 
 async function compaction() {
@@ -267,6 +287,7 @@ try {
     await host.startGateway();
     say(`gateway ready after ${((performance.now() - start) / 1000).toFixed(1)} s`);
     if (only.includes("gateway")) await gateway();
+    if (only.includes("memory")) await memoryStory({ host, check, turn, recalled, until, timed, configure });
     if (only.includes("faults")) await faultInjection();
     if (only.includes("prefix")) await commonPrefix();
     doctor();

@@ -44,7 +44,8 @@ export class OpenClaw {
         defaults: { systemAgent: { agentId: "main" }, model: { primary: "fake/scripted" }, skipBootstrap: true, skills: [] },
         entries: { main: { workspace: path.join(this.dir, "ws-main") }, other: { workspace: path.join(this.dir, "ws-other") } },
       },
-      tools: { toolSearch: false, allow: ["read", "memory_search", "memory_get", "sessions_spawn", "subagents"] },
+      tools: { toolSearch: false, allow: ["read", "memory_search", "memory_get", "hark_search", "hark_open", "hark_forget", "sessions_spawn", "subagents"] },
+      memory: { search: { provider: "none" } }, // memory-core finds by words; no embedder is looked for
       models: {
         mode: "replace",
         providers: {

@@ -4,7 +4,7 @@
 #
 #   HARK_HOST_CACHE   where Node 24 and OpenClaw are installed once (default ~/.cache/hark-host)
 #   KEEP=1            keeps the run's folder and says where it is
-#   ONLY=gateway      leaves parts out: a list of oneshot, gateway, faults, prefix
+#   ONLY=gateway      leaves parts out: a list of oneshot, gateway, memory, faults, prefix
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)

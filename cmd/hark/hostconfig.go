@@ -35,7 +35,7 @@ type hostConfig struct {
 				Binary  string `json:"binary"`
 				DataDir string `json:"dataDir"`
 
-				Dreaming struct { // of memory-core
+				Dreaming struct { // OpenClaw reads it of the plugin in the memory slot
 					Enabled *bool `json:"enabled"`
 				} `json:"dreaming"`
 			} `json:"config"`
@@ -85,9 +85,8 @@ func (c hostConfig) pluginOff() bool {
 
 // dreamless reports that OpenClaw's own memory stays away while another holds the memory slot.
 func (c hostConfig) dreamless() bool {
-	core := c.Plugins.Entries["memory-core"]
 	off := func(on *bool) bool { return on != nil && !*on }
-	return off(core.Enabled) || off(core.Config.Dreaming.Enabled)
+	return off(c.Plugins.Entries["memory-core"].Enabled) || off(c.Plugins.Entries[engine.ID].Config.Dreaming.Enabled)
 }
 
 // problem says why OpenClaw would not use Hark, and what to do; "" when it does.

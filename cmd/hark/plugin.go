@@ -116,8 +116,9 @@ func (a *app) installPlugin(ctx context.Context, pack, program string, link, mem
 	}
 	after, err := a.selectHark(ask, wanted)
 	if err == nil && memory && !after.dreamless() {
-		// memory-core is loaded beside another memory for its dreaming, and then its tools come first.
-		if err = ask("config", "set", "plugins.entries.memory-core.config.dreaming.enabled", "false"); err == nil {
+		// memory-core is loaded beside another memory for its dreaming, and then its tools come first. Whether it
+		// dreams is an option of whatever holds the slot, so memory-core has its own again when it is back.
+		if err = ask("config", "set", "plugins.entries.hark.config.dreaming.enabled", "false"); err == nil {
 			after, err = readHostConfig(a.env)
 		}
 	}

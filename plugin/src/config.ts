@@ -16,6 +16,8 @@ export interface Config {
   readonly catchUpMs: number;
   /** Limit of one call of a memory tool, in milliseconds. */
   readonly toolDeadlineMs: number;
+  /** Whether the host loads memory-core for its dreaming while Hark holds the memory slot. */
+  readonly dreaming: boolean;
   /** Whether a recalled block is put into the model's context. Storing goes on either way. */
   readonly recall: boolean;
   /** How long the daemon stays without requests, as `hark serve --idle-exit` takes it. */
@@ -64,6 +66,7 @@ export function readConfig(raw: unknown, env: Env): Config {
     commitDeadlineMs: number("commitDeadlineMs", 5000, 500, 120_000),
     catchUpMs: number("catchUpMs", 2000, 0, 60_000),
     toolDeadlineMs: number("toolDeadlineMs", 10_000, 500, 60_000),
+    dreaming: lookup(raw, "dreaming.enabled") !== false,
     recall: lookup(raw, "recall.enabled") !== false,
     idleExit: text("idleExit") ?? "15m",
     settings,

@@ -1,10 +1,11 @@
 /** Hark's own tools for the agent: hark_search, hark_open and hark_forget. */
 
 import { failure } from "./agentmemory.ts";
+import { HarkError } from "./endpoint.ts";
 import type { Tool } from "./hostmemory.ts";
 import { fitting, jsonResult, MAX_TOKENS, speakerOf } from "./results.ts";
-import { type Run, unavailable } from "./slottools.ts";
-import { Arguments, BadArgument } from "./toolparams.ts";
+import { isRequest, type Run, unavailable } from "./slottools.ts";
+import { Arguments } from "./toolparams.ts";
 
 /** How long a shown message may be forgotten with a confirmation, in milliseconds. */
 const CONFIRM_MS = 10 * 60 * 1000;
@@ -112,7 +113,8 @@ export function harkForgetTool(run: Run, shown: Shown): Tool {
 }
 
 function refused(error: unknown, rest: object): object {
-  if (error instanceof BadArgument) return { status: "error", ...rest, error: error.message };
+  if (error instanceof HarkError && error.code === "not-found") return { status: "not_found", ...rest };
+  if (isRequest(error)) return { status: "error", ...rest, error: error.message };
   return { status: "error", ...rest, ...failure(error), warning: "Hark could not be asked." };
 }
 

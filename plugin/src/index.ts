@@ -17,7 +17,7 @@ import { Ledger } from "./ledger.ts";
 import { quieter } from "./log.ts";
 import { MemoryClient } from "./memoryclient.ts";
 import { memoryFunctions } from "./memoryhost.ts";
-import { holdsMemorySlot } from "./slot.ts";
+import { dreamsBeside, holdsMemorySlot } from "./slot.ts";
 import { corpusSupplement } from "./supplement.ts";
 import { toolFactories } from "./tools.ts";
 
@@ -29,6 +29,9 @@ const functions: HostFunctions = {
     return await sdk.readSessionTranscriptVisibleMessageDelta(q);
   },
 };
+
+const DREAMS =
+  "hark: memory-core is loaded beside Hark for its dreaming, and its memory_search may come first; to have Hark's: openclaw config set plugins.entries.hark.config.dreaming.enabled false";
 
 export default definePluginEntry({
   id: ENGINE_ID,
@@ -42,6 +45,7 @@ export default definePluginEntry({
 
     api.registerContextEngine(ENGINE_ID, (ctx) => createEngine(shared().engine, ctx ?? {}));
     const inSlot = holdsMemorySlot(api.config);
+    if (api.registrationMode === "full" && dreamsBeside(api.config, readConfig(api.pluginConfig, {}).dreaming)) api.logger.warn(DREAMS);
     if (inSlot) api.registerMemoryCapability(memoryCapability(memory));
     // Also in the slot: where memory-core stays loaded for its dreaming, its memory_search may come first.
     api.registerMemoryCorpusSupplement(corpusSupplement(memory, config));

@@ -9,6 +9,7 @@ declare module "openclaw/plugin-sdk/plugin-entry" {
 
   export interface OpenClawPluginApi {
     readonly id: string;
+    readonly registrationMode: string;
     readonly config: HostConfig;
     readonly pluginConfig?: Record<string, unknown>;
     readonly rootDir?: string;

@@ -18,6 +18,14 @@ export function holdsMemorySlot(cfg: unknown): boolean {
   return lookup(cfg, "plugins", "slots", "memory") === ENGINE_ID;
 }
 
+/**
+ * Whether the host loads memory-core beside Hark for its dreaming, so that memory-core's memory_search
+ * may come before Hark's. The host reads the option of the plugin in the slot, which is Hark's own.
+ */
+export function dreamsBeside(cfg: unknown, dreaming: boolean): boolean {
+  return holdsMemorySlot(cfg) && dreaming && lookup(cfg, "plugins", "entries", "memory-core", "enabled") !== false;
+}
+
 /** Whether Hark is the host's context engine. */
 export function holdsEngineSlot(cfg: unknown): boolean {
   return lookup(cfg, "plugins", "slots", "contextEngine") === ENGINE_ID;

@@ -2,6 +2,7 @@
 
 import type { AgentMemory } from "./agentmemory.ts";
 import { failure } from "./agentmemory.ts";
+import { HarkError } from "./endpoint.ts";
 import type { Tool } from "./hostmemory.ts";
 import type { Requester } from "./memoryclient.ts";
 import { fitting, fittingText, jsonResult, presented } from "./results.ts";
@@ -65,10 +66,15 @@ async function search(run: Run, args: Arguments, signal?: AbortSignal): Promise<
 
 /** The host's own answer for a search that could not be made; nothing of it is taken for "nothing found". */
 export function unavailable(error: unknown): object {
-  if (error instanceof BadArgument) return { results: [], error: error.message, warning: error.message };
+  if (isRequest(error)) return { results: [], error: error.message, warning: error.message };
   const told = failure(error);
   const warning = "Memory could not be searched; this does not mean that nothing is remembered.";
   return { results: [], disabled: true, unavailable: true, ...told, warning, debug: { warning, ...told } };
+}
+
+/** Whether the call itself was wrong, so that repeating it cannot help. */
+export function isRequest(error: unknown): error is Error {
+  return error instanceof BadArgument || (error instanceof HarkError && error.code === "bad-request");
 }
 
 export function memoryGetTool(run: Run): Tool {
@@ -94,7 +100,7 @@ export function memoryGetTool(run: Run): Tool {
         const ask = { path, ...(from === undefined ? {} : { from }), ...(lines === undefined ? {} : { lines }) };
         return jsonResult(fittingText(await memory.get(who, ask, signal)));
       } catch (error) {
-        if (error instanceof BadArgument) return jsonResult({ status: "error", path, text: "", error: error.message });
+        if (isRequest(error)) return jsonResult({ status: "error", path, text: "", error: error.message });
         return jsonResult({ status: "error", path, text: "", code: "MEMORY_READ_FAILED", ...failure(error) });
       }
     },

@@ -41,7 +41,7 @@ test("every option has a label, is documented, and unknown ones are refused", ()
 test("every option changes something", () => {
   const other: Record<string, unknown> = {
     binary: "/x", dataDir: "/y", configFile: "/z", deadlineMs: 99, commitDeadlineMs: 999, catchUpMs: 9, idleExit: "1h", timezone: "UTC",
-    "recall.enabled": false, toolDeadlineMs: 999, "recall.maxTokens": 5, "recall.policy": "agent", "embedder.provider": "none", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
+    "recall.enabled": false, toolDeadlineMs: 999, "dreaming.enabled": false, "recall.maxTokens": 5, "recall.policy": "agent", "embedder.provider": "none", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
   };
   const plain = readConfig({}, { HOME: "/home/a" });
   for (const option of all) {
@@ -127,7 +127,7 @@ test("HOST-22: every documented option is accepted with its documented default, 
   assert.deepEqual([...documented].sort(), [...all].sort(), "the options of the README are those of the schema");
   const sample: Record<string, unknown> = {
     binary: "/x", dataDir: "~/y", configFile: "/z", deadlineMs: 1500, commitDeadlineMs: 5000, catchUpMs: 0, toolDeadlineMs: 10000, idleExit: "15m", timezone: "UTC",
-    "recall.enabled": true, "recall.maxTokens": 1200, "recall.policy": "owner", "embedder.provider": "builtin", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
+    "dreaming.enabled": false, "recall.enabled": true, "recall.maxTokens": 1200, "recall.policy": "owner", "embedder.provider": "builtin", "embedder.model": "m", "embedder.baseUrl": "http://127.0.0.1:1",
   };
   const nested = (option: string, v: unknown): object => option.split(".").reduceRight<any>((inner, key) => ({ [key]: inner }), v);
   for (const option of documented) assert.equal(fault(manifest.configSchema, nested(option, sample[option])), undefined, option);

@@ -52,6 +52,7 @@ export function memoryAnswers(status: object = {}): Handler {
       case "memoryGet":
         if (body.path === "MEMORY.md") return { body: { status: "ok", path: body.path, text: "line 3\nline 4", from: 3, lines: 2, total: 9, truncated: true, nextFrom: 5 } };
         if (body.path === message.path && direct) return { body: { status: "ok", path: body.path, text: message.snippet } };
+        if (!body.path.endsWith(".md")) return { status: 400, body: { error: { code: "bad-request", message: "that is no memory file" } } };
         return { body: { status: "not_found", path: body.path, text: "" } };
       case "memoryStatus":
         return {
@@ -66,7 +67,7 @@ export function memoryAnswers(status: object = {}): Handler {
       case "memoryAuthorize":
         return { body: { allowed: body.hits.flatMap((h: any, i: number) => (h.source === "memory" || direct ? [i] : [])) } };
       case "open":
-        if (!direct || body.id !== "m7") return { body: { messages: [], session: "" } };
+        if (!direct || body.id !== "m7") return { status: 404, body: { error: { code: "not-found", message: "no such message" } } };
         return { body: { session: "agent:main:main", messages: [{ id: "m6", role: "assistant", date: "2026-03-01T17:59:00Z", text: "Which code?" }, { id: "m7", role: "user", speaker: "Ann", date: "2026-03-01T18:00:00Z", text: message.snippet }] } };
       case "forgetOne":
         if (body.id !== "m7") return { body: { found: false, forgotten: false } };

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { AgentMemory } from "../src/agentmemory.ts";
 import { memoryCapability } from "../src/capability.ts";
 import { flushPlan } from "../src/flush.ts";
+import { dreamsBeside } from "../src/slot.ts";
 import { corpusSupplement } from "../src/supplement.ts";
 import { FakeDaemon, tempDir, usual } from "./fake-daemon.ts";
 import { hit, memoryAnswers, memoryStage, slotConfig } from "./memory-play.ts";
@@ -120,6 +121,14 @@ test("an agent's own settings win over everybody's, and extra paths add up", () 
   const own = new AgentMemory(deps, cfg, "main").settings;
   assert.deepEqual([own.enabled, own.maxResults, own.extraPaths.at(-1)], [false, 4, "own"]);
   assert.equal(new AgentMemory(deps, cfg, "other").settings.enabled, true);
+});
+
+test("memory-core comes along for its dreaming only where nothing speaks against it", () => {
+  const cfg = (core?: object): any => ({ plugins: { slots: { memory: "hark" }, entries: { "memory-core": core } } });
+  assert.equal(dreamsBeside(cfg(), true), true);
+  assert.equal(dreamsBeside(cfg(), false), false);
+  assert.equal(dreamsBeside(cfg({ enabled: false }), true), false);
+  assert.equal(dreamsBeside({ plugins: {} }, true), false);
 });
 
 test("the memory section of the prompt is the same bytes for the same tools, and names only tools that are there", async () => {

@@ -89,6 +89,7 @@ test("memory_get reads as the host's own tool does, also from a citation", async
   assert.equal((await call("memory_get", { path: "MEMORY.md#L3-L5" })).status, "ok");
   assert.deepEqual(await call("memory_get", { path: "memory/none.md" }), { status: "not_found", path: "memory/none.md", text: "" });
   assert.equal((await call("memory_get", { path: "sessions/s1/m7.md" })).text, "the launch code is 4417");
+  assert.deepEqual(await call("memory_get", { path: "shed.txt" }), { status: "error", path: "shed.txt", text: "", error: "that is no memory file" });
   assert.equal((await call("memory_get", { path: "MEMORY.md", corpus: "wiki" })).status, "not_found");
 });
 
