@@ -215,6 +215,8 @@ func (j *judge) fate(m *index.Message, s *recall.Explanation) (Fate, string) {
 		return FateNotAsked, "memory was not searched again: " + j.t.Reason
 	case s.Fate == recall.OnScreen:
 		return FateOnScreen, "the kept history shows it already"
+	case s.Fate == recall.NearCopy:
+		return FateNearCopy, "says what a better match says, word for word"
 	case s.Fate == recall.NotFound:
 		return FateNotRetrieved, j.notRetrieved(s)
 	case s.Fate == recall.OutRanked:

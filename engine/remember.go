@@ -125,7 +125,7 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 		kinds = append(kinds, index.Tool)
 	}
 	res, err := e.search.Search(ctx, recall.Request{
-		Question: q, Filter: c.scope.filter(kinds), Exclude: shown.rows, Asked: e.askedAt(c), Watch: c.watch.list(),
+		Question: q, Filter: c.scope.filter(kinds), Exclude: shown.rows, Asked: e.askedAt(c), Watch: c.watch.list(), Once: true,
 	})
 	t.Took = time.Since(started)
 	if err != nil {
@@ -135,7 +135,7 @@ func (e *Engine) find(ctx context.Context, c recallCall, q recall.Question, tr *
 	}
 	t.Ran, t.Confidence, t.Search = true, res.Confidence, res.Trace
 	hits := slices.DeleteFunc(res.Hits, func(h recall.Hit) bool {
-		why := ""
+		var why string
 		switch {
 		case shown.shows(h.Message):
 			why = recall.OnScreen

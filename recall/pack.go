@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -74,6 +73,7 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 			continue
 		}
 		words := fingerprintOf(text)
+		words.told = numbersTold(h)
 		if copied(prints, words) {
 			drop(NearCopy)
 			continue
@@ -224,56 +224,3 @@ func cluster(s string, i int) int {
 }
 
 func regional(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
-
-// fingerprint is the set of a text's words, to tell near copies.
-type fingerprint struct {
-	words []string // distinct, sorted
-}
-
-func fingerprintOf(text string) fingerprint {
-	w := wordsOf(clip(text, 4000))
-	sort.Strings(w)
-	out := w[:0]
-	for i, x := range w {
-		if i == 0 || x != w[i-1] {
-			out = append(out, x)
-		}
-	}
-	return fingerprint{out}
-}
-
-// copied reports a text whose words are those of one packed already, give or take one in ten
-// of them; numbers and identifiers must be the same, for a changed one is an update.
-func copied(have []fingerprint, p fingerprint) bool {
-	for _, h := range have {
-		if nearlyEqual(h.words, p.words) {
-			return true
-		}
-	}
-	return false
-}
-
-func nearlyEqual(a, b []string) bool {
-	if len(a)*10 < len(b)*9 || len(b)*10 < len(a)*9 {
-		return false
-	}
-	both, all, i, j := 0, 0, 0, 0
-	for i < len(a) || j < len(b) {
-		all++
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			both, i, j = both+1, i+1, j+1
-		case j == len(b) || i < len(a) && a[i] < b[j]:
-			if strings.ContainsAny(a[i], "0123456789") {
-				return false
-			}
-			i++
-		default:
-			if strings.ContainsAny(b[j], "0123456789") {
-				return false
-			}
-			j++
-		}
-	}
-	return both*10 >= all*9
-}

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -105,6 +106,9 @@ func followUp(text string) bool {
 	if leads[words[0]] {
 		return true
 	}
+	if n := utf8.RuneCountInString(text); n <= 14 && slices.ContainsFunc(eastLeads, func(l string) bool { return strings.HasPrefix(text, l) }) {
+		return true
+	}
 	pointing, own := 0, 0
 	for _, w := range words {
 		switch {
@@ -120,6 +124,9 @@ func followUp(text string) bool {
 // leads open a question that goes on from the one before, in the languages most used.
 var leads = set(`and or but also und oder aber y o pero et ou mais en of maar e ma или и а но 那 那么 还有 و`)
 
+// eastLeads open such a question in the scripts without spaces.
+var eastLeads = strings.Fields("那 还有 然后 它 他呢 她呢 这个 第二 另外 而且 それ その じゃあ では あと 그럼 그건 그리고 두번째")
+
 var fillers = set(`the a an is are was were be do does did has have had can could would will should what who when where which why how
 	about for of to in on at with from my our your we i you me us please`)
 
@@ -127,16 +134,19 @@ var fillers = set(`the a an is are was were be do does did has have had can coul
 var acks = set(`ok okay okey k kk yes yep yeah yup sure no nope nah thanks thx ty great good nice cool perfect fine right
 	top noted stimmt lovely brilliant awesome excellent morning evening welcome congrats
 	done correct exactly agreed understood gotcha lol haha oh ah wow hm hmm ugh yay please hi hello hey bye goodbye continue proceed go next stop wait
-	ja nein danke genau gut super klar passt hallo tschüss weiter
-	sí si no gracias vale bien perfecto claro hola adiós sigue continúa
-	oui non merci bien parfait bonjour salut continue
+	ja nein danke genau gut super klar passt hallo tschüss weiter perfekt gerne gern schön sehr prima toll jawohl moin servus
+	sí si no gracias vale bien perfecto claro hola adiós sigue continúa entendido genial muchas
+	oui non merci bien parfait bonjour salut continue entendu beaucoup super
 	nee bedankt prima goed mooi hoi dag
-	grazie bene ciao sim não obrigado obrigada olá
-	да нет спасибо хорошо ладно привет пока продолжай
-	好 好的 是 是的 对 不 谢谢 继续 可以 行 嗯 你好 再见 没问题 知道了 明白 收到 はい ありがとう 了解 네 감사합니다 نعم لا شكرا`)
+	grazie mille bene perfetto ciao sim não obrigado obrigada olá perfeito
+	да нет спасибо хорошо ладно привет пока продолжай понятно отлично окей ясно большое
+	好 好的 是 是的 对 不 谢谢 谢谢你 多谢 继续 可以 行 嗯 你好 再见 没问题 没关系 知道了 明白 明白了 收到 不客气 太好了 好吧 辛苦了 早上好 晚安
+	はい いいえ ありがとう ありがとうございます 了解 了解です おはよう おやすみ お願いします 大丈夫です 네 예 아니요 감사합니다 고마워 고맙습니다 알겠습니다 안녕하세요 좋아요
+	نعم لا شكرا شكراً تمام حسنا धन्यवाद शुक्रिया ठीक हाँ नमस्ते ขอบคุณ ขอบคุณครับ ขอบคุณค่ะ ครับ ค่ะ โอเค สวัสดี สวัสดีครับ สวัสดีค่ะ`)
 
 var ackPhrases = set(`thank you|thanks a lot|thank you so much|many thanks|sounds good|looks good|go ahead|do it|go on|keep going|
 	never mind|no problem|got it|good morning|good night|good evening|good job|well done|all good|i see|makes sense|of course|
+	mach das|ist gut|ist ok|schon gut|kein problem|bis später|bis morgen|ठीक है|como no|está bien|ça marche|pas de problème|
 	vielen dank|guten morgen|gute nacht|alles klar|mach weiter|muchas gracias|buenos días|buenas noches|de acuerdo|merci beaucoup|
 	d'accord|bonne nuit|dank je|dank je wel|goede morgen|ga door|buongiorno|va bene|bom dia|muito obrigado`)
 

@@ -27,6 +27,8 @@ type Request struct {
 	// to. Zero leaves times in the question unread.
 	Asked   time.Time
 	Exclude map[int64]bool // rows already on screen
+	// Once lets the same words of the same speaker take one place; the rest are near copies.
+	Once bool
 	// Watch are rows whose fate the Trace tells wherever they end, without a change of the result.
 	// They are told of only as far as the filter admits them.
 	Watch []int64

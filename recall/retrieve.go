@@ -62,7 +62,13 @@ func (s *Searcher) match(ctx context.Context, r Request, q []terms.QueryTerm, l 
 		t.Reason = "no words to search for"
 		return nil
 	}
-	m, err := s.store.Match(ctx, wt, r.Filter, s.w.LexicalPool)
+	var m index.Matches
+	hits, err := s.wide(r, s.w.LexicalPool, func(k int) ([]index.Scored, error) {
+		var err error
+		m, err = s.store.Match(ctx, wt, r.Filter, k)
+		return m.Hits, err
+	})
+	m.Hits = hits
 	if err != nil {
 		return fmt.Errorf("match words: %w", err)
 	}
@@ -145,7 +151,13 @@ func (s *Searcher) nearest(ctx context.Context, r Request, l *meaning) string {
 	m := s.emb.Model()
 	m.Dim = len(vs[0])
 	l.space = index.Space{ID: m.String(), Dim: len(vs[0])}
-	near, err := s.store.Nearest(ctx, l.space, vs[0], r.Filter, s.w.DensePool)
+	var near index.Neighbours
+	hits, err := s.wide(r, s.w.DensePool, func(k int) ([]index.Scored, error) {
+		var err error
+		near, err = s.store.Nearest(ctx, l.space, vs[0], r.Filter, k)
+		return near.Hits, err
+	})
+	near.Hits = hits
 	if err != nil {
 		return "unavailable: " + err.Error()
 	}

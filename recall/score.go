@@ -48,6 +48,7 @@ type candidate struct {
 	at       int      // its place there
 	lexRank  int      // 1-based rank in the lexical leg, 0 if it did not return it
 	denseRnk int
+	copied   bool // a better candidate has the same words of the same speaker
 	Features
 }
 

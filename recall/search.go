@@ -123,6 +123,10 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, whe
 	around := episodes(v, pool)
 	v.Close() // the vectors have a lock of their own, which is not to be waited for under this one
 	var d *dense
+	var watched []float64
+	if l.vector != nil && len(r.Watch) > 0 {
+		watched, _ = s.store.Closeness(ctx, l.space, l.vector, r.Watch) // without it a trace says less
+	}
 	if l.vector != nil {
 		d = s.dense(ctx, around, l)
 	}
@@ -132,7 +136,10 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, whe
 	sc.score(pool, d)
 	when.prefer(pool)
 	t.time(when)
-	s.watch(ctx, r, pool, sc, l, t)
+	if r.Once {
+		sc.once(unseen(pool, r.Exclude))
+	}
+	s.watch(r, pool, sc, watched, t)
 	t.Pool, t.Cohesion, t.Confidence = len(pool), round(sc.cohesion), round(sc.confidence(unseen(pool, r.Exclude), r.Question))
 	if when.told(unseen(pool, r.Exclude)) {
 		t.Confidence = max(t.Confidence, sureOfTime)
@@ -166,6 +173,8 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 	fate := map[int64]string{}
 	for _, c := range ranked {
 		switch {
+		case c.copied:
+			fate[c.seq] = NearCopy
 		case r.Exclude[c.seq]:
 			fate[c.seq] = OnScreen
 		case len(keep) == r.K || c.Score <= 0:

@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"context"
 	"math"
 	"slices"
 	"time"
@@ -93,9 +92,10 @@ func (c *candidate) explain(rank int, fate string) Explanation {
 	}
 }
 
-// watch tells of the watched rows that are no candidates how they stand to the question.
-func (s *Searcher) watch(ctx context.Context, r Request, pool []*candidate, sc *scorer, l *legs, t *Trace) {
-	for _, seq := range r.Watch {
+// watch tells of the watched rows that are no candidates how they stand to the question; cos are the
+// cosines of the watched rows, nil without vectors.
+func (s *Searcher) watch(r Request, pool []*candidate, sc *scorer, cos []float64, t *Trace) {
+	for i, seq := range r.Watch {
 		if slices.ContainsFunc(pool, func(c *candidate) bool { return c.seq == seq }) {
 			continue
 		}
@@ -107,10 +107,8 @@ func (s *Searcher) watch(ctx context.Context, r Request, pool []*candidate, sc *
 		c.Cosine = math.NaN()
 		sc.text(c)
 		c.Lexical = c.Text
-		if l.vector != nil {
-			if cos, err := s.store.Closeness(ctx, l.space, l.vector, []int64{seq}); err == nil && len(cos) == 1 {
-				c.Cosine = cos[0]
-			}
+		if i < len(cos) {
+			c.Cosine = cos[i]
 		}
 		t.Watched = append(t.Watched, c.explain(0, NotFound))
 	}
