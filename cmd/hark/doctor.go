@@ -311,11 +311,13 @@ func (d *doctor) search(ctx context.Context, client *wire.Client, agent string) 
 		err = client.Call(ctx, agent, "search", searchQuery{Query: probe, K: 1}, &out)
 		wordsOnly = out.Words
 	} else {
-		wordsOnly, err = d.searchHere(ctx, agent, probe)
+		err = d.searchHere(ctx, agent, probe)
 	}
 	switch {
 	case err != nil:
 		d.found(what, broken, err.Error(), storeRemedy(err, agent))
+	case client == nil:
+		d.found(what, healthy, "answers in "+took(d.now().Sub(start))+", by words; the daemon searches the meaning too", "")
 	case wordsOnly != "" && d.set.Embedder.Provider == "none":
 		d.found(what, healthy, "answers in "+took(d.now().Sub(start))+", by words only: no embedder is set", "")
 	case wordsOnly != "":
@@ -325,30 +327,18 @@ func (d *doctor) search(ctx context.Context, client *wire.Client, agent string) 
 	}
 }
 
-// searchHere searches a store that no daemon holds, without writing to it.
-func (d *doctor) searchHere(ctx context.Context, agent, text string) (wordsOnly string, err error) {
-	emb, err := embed.New(d.set.embedder(), d.logger())
-	if err != nil {
-		return "", err
-	}
+// searchHere searches a store that no daemon answers for, by words and without writing to it: the vectors
+// are for whoever holds it.
+func (d *doctor) searchHere(ctx context.Context, agent, text string) error {
 	dir := filepath.Join(d.set.Data, "agents", safeName(agent))
 	store, err := index.Open(ctx, dir, &index.Options{Log: d.logger(), ReadOnly: true})
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer store.Close()
-	opts := d.set.engine().Recall
-	res, err := recall.NewSearcher(store, emb, opts, d.logger()).Search(ctx, recall.Request{
+	_, err = recall.NewSearcher(store, nil, d.set.engine().Recall, d.logger()).Search(ctx, recall.Request{
 		Question: recall.Question{Text: text}, Filter: index.Filter{AllScopes: true}, K: 1,
 	})
-	if err != nil {
-		return "", err
-	}
-	// A store that is opened for reading loads its vectors only when they are used; what counts is the embedder.
-	if reason := res.Trace.Dense.Reason; !res.Trace.Dense.Ran && strings.HasPrefix(reason, "unavailable") {
-		return reason, nil
-	}
-	return "", nil
+	return errors.Join(err, store.Close())
 }
 
 // peek reads a store's status without writing to it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -104,11 +105,7 @@ func (m *metrics) closed(agent string) {
 func (m *metrics) open() map[string]*memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make(map[string]*memory, len(m.agents))
-	for name, mem := range m.agents {
-		out[name] = mem
-	}
-	return out
+	return maps.Clone(m.agents)
 }
 
 // observe implements wire.Observer. What clients make up does not become a label.

@@ -28,7 +28,9 @@ func TestDaemonReplacesOneThatWasStopped(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
 	start(t, Options{State: state, Silence: 300 * time.Millisecond})
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("the stopped daemon ended by itself")
+	}
 	c.Close()
 	if hello, err := c.Hello(t.Context()); err != nil || hello.PID != os.Getpid() {
 		t.Errorf("hello: %+v, %v", hello, err)
