@@ -150,8 +150,6 @@ type columns struct {
 	kinds    [Noise + 1]int
 	live     int
 	sums     sums
-	df       dfTable
-	loading  bool // df is counted when all rows are there
 }
 
 func newColumns() *columns {
@@ -258,9 +256,6 @@ func (c *columns) count(r *rec, d terms.Doc, by int) {
 		delete(c.scopes, r.scope)
 	}
 	c.sums.count(c, r, d, by)
-	if !c.loading {
-		c.df.count(c, d, by)
-	}
 }
 
 func (c *columns) talks() int { return c.kinds[Said] + c.kinds[Tool] }

@@ -37,6 +37,7 @@ type flat struct {
 	measured               int  // slots with vectors when that was measured, 0: never
 	bySigns                bool // what was measured: the signs keep the recall
 	measuring              atomic.Bool
+	spare                  sync.Pool // of *signScan
 }
 
 // place is where the vectors of a slot lie: parts consecutive vectors.

@@ -9,14 +9,14 @@ import (
 // The signs of a vector's components are a thirty-second of its float32 and an eighth of what flat
 // scans. The number of signs in which a question and a vector differ ranks like their cosine, only
 // coarsely; the product of the question in four bits and the signs ranks better and takes longer.
-// The first chooses an eighth of the vectors, the second a sixth of those, and what is left is scored
+// The first chooses a sixteenth of the vectors, the second a quarter of those, and what is left is scored
 // as in a full scan. Whether that loses neighbours depends on the model: with vectors of words it does
 // not, with uniformly random ones it does. So it is measured on the user's own vectors, and used where
 // it keeps recall.
 const (
 	signsFrom   = 200_000 // admitted slots below which a full scan is about as fast, and sure
-	signsShare  = 8       // one in how many is chosen by the first
-	signsFinal  = 48      // one in how many is scored
+	signsShare  = 16      // one in how many is chosen by the first
+	signsFinal  = 64      // one in how many is scored
 	signsRecall = .985    // share of the ten nearest of a stored vector, crowded as they are, that have to be found
 	signsAsked  = 48      // stored vectors that are asked for their neighbours to measure it
 	signsLock   = 1 << 14 // slots looked at under one read lock meanwhile
@@ -146,7 +146,7 @@ func (f *flat) scanBySigns(ctx context.Context, scans []flatScan, n int) {
 	q := newSignQuery(scans[0].q)
 	work := make([]signScan, len(scans))
 	inParallel(scans, func(w int, s *flatScan) {
-		work[w] = signScan{counts: make(counts, f.dim+1), farther: make(counts, 14*f.dim+1), differs: make([]uint16, 0, 64*(s.to-s.from))}
+		work[w] = f.scratch()
 		s.each(ctx, func(slot int, p place) {
 			d := f.closest(&q, p)
 			work[w].counts[d]++
@@ -189,6 +189,18 @@ func (f *flat) scanBySigns(ctx context.Context, scans []flatScan, n int) {
 			}
 		}
 	})
+	for w := range work {
+		f.spare.Put(&work[w])
+	}
+}
+
+// scratch takes room of an earlier scan, which is megabytes.
+func (f *flat) scratch() signScan {
+	m := signScan{counts: make(counts, f.dim+1), farther: make(counts, 14*f.dim+1)}
+	if old, ok := f.spare.Get().(*signScan); ok {
+		m.differs, m.chosen, m.far = old.differs[:0], old.chosen[:0], old.far[:0]
+	}
+	return m
 }
 
 // stretch makes the moments of a sample those of n.

@@ -2,6 +2,8 @@ package index
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -152,4 +154,55 @@ func BenchmarkSigns(b *testing.B) {
 			q.product(v)
 		}
 	})
+}
+
+// BenchmarkFlat scans by all vectors and by signs; "read" sums up as many bytes as a full scan reads,
+// which is what the machine's memory allows.
+func BenchmarkFlat(b *testing.B) {
+	sizes := []int{100_000}
+	if *large {
+		sizes = append(sizes, 1_000_000)
+	}
+	for _, n := range sizes {
+		r := rand.New(rand.NewPCG(3, 4))
+		f := newFlat(benchDim)
+		raw := make([]byte, benchDim)
+		for slot := range n {
+			for k := 0; k < benchDim; k += 8 {
+				binary.LittleEndian.PutUint64(raw[k:], r.Uint64()&^0x8080808080808080)
+			}
+			f.places = append(f.places, place{uint32(slot), 1, true})
+			f.slots++
+			f.push(.01, raw)
+		}
+		q := randomParts(r, benchDim)[0].v
+		var admit bitset
+		admit.addRange(0, n)
+		scan := func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.nearest(b.Context(), q, admit, 150); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.Run(fmt.Sprint("read-", n), func(b *testing.B) {
+			b.SetBytes(int64(n * benchDim))
+			sum := int64(0)
+			for b.Loop() {
+				for _, c := range f.chunks {
+					for i := 0; i+64 <= len(c); i += 64 { // a cache line
+						sum += int64(c[i])
+					}
+				}
+			}
+			_ = sum
+		})
+		b.Run(fmt.Sprint("full-", n), func(b *testing.B) {
+			b.SetBytes(int64(n * benchDim))
+			scan(b)
+		})
+		f.bySigns, f.signsFrom = true, 1
+		b.Run(fmt.Sprint("signs-", n), scan)
+	}
 }

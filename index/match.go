@@ -28,8 +28,7 @@ const (
 // Match finds the messages that hold any of the terms, best first: at most k, of those the
 // filter admits. The score is that of the lexical index (tf-idf with coordination), good for
 // choosing candidates only. Frequent terms and all but the 16 rarest are not searched. Terms that are
-// not Keyed are not in the lexical index: they are never searched, and their DF is an estimate
-// from above.
+// not Keyed are not in the lexical index: they are never searched, and their DF is 0.
 func (s *Store) Match(ctx context.Context, q []WeightedTerm, f Filter, k int) (Matches, error) {
 	if err := s.enter(); err != nil {
 		return Matches{}, err
@@ -185,11 +184,6 @@ func (m *matching) count(ctx context.Context, end int) error {
 	}
 	c := m.s.cols
 	m.s.mu.RLock()
-	for i := range m.terms {
-		if t := &m.terms[i]; !t.term.Keyed() {
-			t.df = min(c.df.of(t.hash), c.talks())
-		}
-	}
 	for seq := range m.changed {
 		if slot, ok := c.slot(seq); ok && seq <= m.cur.row {
 			m.fresh = append(m.fresh, slot)

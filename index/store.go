@@ -341,7 +341,6 @@ func (s *Store) loadDocs(ctx context.Context) error {
 	}
 	defer rows.Close()
 	c := s.cols
-	c.loading = true
 	var seq int64
 	var body sql.RawBytes
 	for rows.Next() {
@@ -377,8 +376,6 @@ func (s *Store) loadDocs(ctx context.Context) error {
 		}
 	}
 	c.settle()
-	c.loading = false
-	c.df.build(c)
 	c.sums.liftAt = liftStep(c.talks())
 	c.sums.lift = c.lift(c.sums.liftAt)
 	return nil

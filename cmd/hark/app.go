@@ -152,6 +152,7 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
 	}
 	a.closers = append(a.closers, m.store.Close)
+	a.tuneMemory()
 	opts := a.set.engine()
 	opts.Clock = a.clock
 	opts.Runtime = a.runtime

@@ -35,6 +35,7 @@ type benchPlan struct {
 	keep    bool   // leave them there, and measure what is there
 	out     string // folder for bench.json and bench.svg, "" for none
 	dump    string // folder for the history in files, "" for none
+	warm    bool   // leave the files in the system's cache
 }
 
 func newBench(a *app) *cobra.Command {
@@ -94,6 +95,7 @@ files are dropped from the system's cache before the store is opened.`,
 	f.BoolVar(&plan.keep, "keep", false, "leave the stores in --dir; those found there are measured without importing")
 	f.StringVar(&plan.out, "out", "", "write bench.json and the chart bench.svg into this folder")
 	f.StringVar(&plan.dump, "dump", "", "write the history with its vectors and the questions into this folder, for other programs")
+	f.BoolVar(&plan.warm, "warm", false, "leave the store's files in the system's cache before it is opened")
 	f.StringVar(&stage, "stage", "", "run one stage in this process")
 	f.StringVar(&in, "in", "", "folder of the stage")
 	for _, name := range []string{"stage", "in"} {
@@ -184,6 +186,9 @@ func (a *app) stage(ctx context.Context, name, dir string, n int, plan benchPlan
 		"--seed", strconv.FormatInt(plan.seed, 10), "--queries", strconv.Itoa(plan.queries)}
 	if plan.dump != "" {
 		args = append(args, "--dump", plan.dump)
+	}
+	if plan.warm {
+		args = append(args, "--warm")
 	}
 	if a.quiet {
 		args = append(args, "--quiet")

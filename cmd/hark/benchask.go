@@ -71,7 +71,7 @@ func (a *app) benchAsk(ctx context.Context, dir string, plan benchPlan) error {
 	res := &h.Result
 	res.QueriesAsked = len(h.Questions)
 	store := filepath.Join(dir, benchStore)
-	res.Cold = dropCache(store) == nil
+	res.Cold = !plan.warm && dropCache(store) == nil
 	m, err := a.benchOpen(ctx, store, &h)
 	if err != nil {
 		return err

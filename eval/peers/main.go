@@ -116,7 +116,7 @@ func askHark(hark, n, dir, dump string, queries int) (Result, error) {
 			Lost     int     `json:"lost"`
 		} `json:"results"`
 	}
-	out, err := output(hark, "bench", "--json", "--messages", n, "--queries", fmt.Sprint(queries), "--dir", dir, "--keep", "--dump", dump)
+	out, err := output(hark, "bench", "--json", "--messages", n, "--queries", fmt.Sprint(queries), "--dir", dir, "--keep", "--warm", "--dump", dump)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w\nbuild it first with: make build", err)
 	}
