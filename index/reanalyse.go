@@ -14,6 +14,8 @@ var cleanings = []string{
 	`DELETE FROM identities WHERE seq > 0 AND seq NOT IN (SELECT seq FROM messages)`,
 	`DELETE FROM vectors WHERE key & 1099511627775 NOT IN (SELECT seq FROM messages)`,
 	`DELETE FROM floats WHERE key & 1099511627775 NOT IN (SELECT seq FROM messages)`,
+	`DELETE FROM floats WHERE key NOT IN (SELECT key FROM vectors)`,
+	`DELETE FROM vectors WHERE key NOT IN (SELECT key FROM floats)`,
 	`DELETE FROM failures WHERE seq NOT IN (SELECT seq FROM messages)`,
 	`DELETE FROM state WHERE bucket='store' AND key='derive'`,
 	`INSERT OR REPLACE INTO state VALUES('store', 'words', randomblob(8))`,

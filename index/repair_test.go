@@ -134,3 +134,68 @@ func TestLogMissingBesideWords(t *testing.T) {
 		}
 	}
 }
+
+// Vectors of a model that is not in use any more are repaired too.
+func TestUnusedSpacesAreRepaired(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seqs := add(t, s, numbered(20)...)
+	for _, sp := range []Space{{"old", 2}, {"new", 3}} {
+		var vs []Vector
+		for i, seq := range seqs {
+			vs = append(vs, Vector{Seq: seq, V: make([]float32, sp.Dim)})
+			vs[i].V[0], vs[i].V[1] = 1, float32(i)
+		}
+		if err := s.SetVectors(t.Context(), sp, vs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tamper(t, dir, `DELETE FROM vectors WHERE key%2=0`, `DELETE FROM floats WHERE key%3=0`)
+	if s, err = Open(t.Context(), dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Check(t.Context()); err != nil || r.OK() {
+		t.Errorf("the check saw nothing: %+v %v", r, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir, nil) // is checked at the end
+}
+
+// STO-02: the root file of the lexical index, cut at any page, is never mapped beyond its end.
+func TestRootFileCutAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	add(t, s, numbered(300)...)
+	settled(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "words", "root.bolt")
+	whole, err := os.ReadFile(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 0; cut < len(whole); cut += max(4096, len(whole)/12) {
+		if err := os.WriteFile(root, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, dir, nil)
+		add(t, s, say(1000+cut, "s", "common talk after a cut"))
+		settled(t, s)
+		if got := matched(t, s, all, "marker123"); len(got) == 0 {
+			t.Errorf("cut at %d: not found", cut)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/blevesearch/bleve/v2/document"
 	"github.com/blevesearch/bleve/v2/index/scorch"
 	bleve "github.com/blevesearch/bleve_index_api"
+	"go.etcd.io/bbolt"
 	bolt "go.etcd.io/bbolt/errors"
 )
 
@@ -195,6 +196,9 @@ func (w *words) attach() (cur cursor, fresh bool, err error) {
 		return cursor{}, false, err
 	}
 	fresh = len(entries) == 0
+	if err := wholeRoot(filepath.Join(w.path, "root.bolt")); err != nil {
+		return cursor{}, false, err
+	}
 	err = guarded(func() error {
 		idx, queue, err := openScorch(w.path)
 		if err != nil {
@@ -234,6 +238,31 @@ func openScorch(path string) (idx bleve.Index, queue *bleve.AnalysisQueue, err e
 		return nil, nil, err
 	}
 	return idx, queue, nil
+}
+
+// wholeRoot says what is missing of the index's root file. bleve maps it into memory and reads it in
+// goroutines of its own, where a page beyond the end of the file would be the end of the process.
+func wholeRoot(path string) (err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a new index
+	}
+	if err != nil {
+		return err
+	}
+	return guarded(func() error {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 2 * time.Second})
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return db.View(func(tx *bbolt.Tx) error {
+			if tx.Size() > info.Size() {
+				return fmt.Errorf("root.bolt has %d of %d bytes: %w", info.Size(), tx.Size(), errDamaged)
+			}
+			return nil
+		})
+	})
 }
 
 // compare checks an existing index against the rows as far as it has followed them.

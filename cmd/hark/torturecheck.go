@@ -116,7 +116,33 @@ func (t *torturer) verify(ctx context.Context, after string) error {
 	wait, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	err = t.compare(wait, store, e)
-	return errors.Join(err, e.Close(), store.Close())
+	if err = errors.Join(err, e.Close()); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	return t.check(wait, store)
+}
+
+// check compares rows and indexes, and once more after the opening that repairs; it closes the store.
+func (t *torturer) check(ctx context.Context, store *index.Store) error {
+	r, err := store.Check(ctx)
+	if err := errors.Join(err, store.Close()); err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if r.OK() {
+		return nil
+	}
+	t.report.Repaired++
+	if store, err = index.Open(ctx, t.store, &index.Options{Log: t.logger()}); err != nil {
+		return err
+	}
+	again, err := store.Check(ctx)
+	if err := errors.Join(err, store.Close()); err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if !again.OK() {
+		t.incident(&t.report.Wrong, "%d differences are not repaired, first: %s", again.Problems, again.Differences[0])
+	}
+	return nil
 }
 
 func (t *torturer) compare(ctx context.Context, store *index.Store, e *engine.Engine) error {
@@ -141,13 +167,6 @@ func (t *torturer) compare(ctx context.Context, store *index.Store, e *engine.En
 	}
 	if key := t.sample(); key != "" {
 		t.findable(ctx, store, key, "when settled")
-	}
-	r, err := store.Check(ctx)
-	if err != nil {
-		return fmt.Errorf("check: %w", err)
-	}
-	if !r.OK() {
-		t.incident(&t.report.Wrong, "%d differences, first: %s", r.Problems, r.Differences[0])
 	}
 	st, err := store.Status(ctx)
 	if err != nil {

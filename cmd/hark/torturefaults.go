@@ -133,13 +133,16 @@ func (t *torturer) kill(ctx context.Context) error {
 	defer t.end(c)
 	for range 1 + t.rand.IntN(60) {
 		if _, ok := t.hear(c); !ok {
-			t.incident(&t.report.Wrong, "a child ended by itself: %s", c.errs)
+			t.incident(&t.report.Wrong, "a child ended by itself: %s", clip(c.errs.String()))
 			return nil
 		}
 	}
 	time.Sleep(time.Duration(t.rand.IntN(20_000)) * time.Microsecond) //nolint:forbidigo // so that a kill hits anywhere
 	return nil
 }
+
+// clip is the beginning of what a child said when it ended.
+func clip(text string) string { return text[:min(len(text), 600)] }
 
 // finish lets a child with a bounded number of steps come to its end.
 func (t *torturer) finish(c *child) {
