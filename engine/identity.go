@@ -132,6 +132,9 @@ func keyOf(keys []string, class string) string {
 
 // kindOf maps a decoded message to the row it becomes.
 func (m *message) kindOf() (kind index.Kind, role string) {
+	if m.echo {
+		return index.Noise, m.role
+	}
 	switch m.role {
 	case "user":
 		if m.machine {

@@ -339,13 +339,16 @@ func (e *Engine) row(m *message, it item, sc Scope, sessionID string, kind index
 	if len(r.Caption) > maxCaption {
 		r.Caption = excerpt(r.Caption, maxCaption)
 	}
+	if m.echo {
+		r.Text, r.Caption = "(what memory answered is kept where it was said)", ""
+	}
 	if r.Time.IsZero() {
 		r.Time, r.TimeSource = it.created, index.FromEvent
 	}
 	if r.Time.IsZero() {
 		r.Time, r.TimeSource = e.opts.Clock().UTC().Truncate(time.Millisecond), index.FromIngest
 	}
-	if !m.binary && len(it.raw) <= maxRaw && utf8.Valid(it.raw) {
+	if !m.binary && !m.echo && len(it.raw) <= maxRaw && utf8.Valid(it.raw) {
 		r.Raw = it.raw
 		if !e.opts.KeepSecrets {
 			r.Raw, _ = mask.JSON(it.raw)

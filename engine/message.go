@@ -88,6 +88,7 @@ type message struct {
 	binary  bool // carries images or data URIs
 	masked  int  // secrets that were taken out of said and tool
 	machine bool // a user message no person wrote
+	echo    bool // what a memory tool answered: copies of what is kept where it was said
 	blocks  []block
 	plain   string          // content where it is one string
 	other   string          // what a summary or a shell command holds instead of content
@@ -236,6 +237,7 @@ func (m *message) extract(w wireMessage, cover func(string) (string, int)) {
 
 	switch m.role {
 	case "tool":
+		m.echo = isMemoryTool(w.ToolName)
 		if w.ToolName != "" {
 			text = plainLine(w.ToolName) + ": " + text
 		}
@@ -255,6 +257,16 @@ func (m *message) extract(w wireMessage, cover func(string) (string, int)) {
 		callsText, binary := sanitize(strings.Join(calls, "\n"))
 		m.tool, m.binary = excerpt(hide(callsText), maxToolText), m.binary || binary
 	}
+}
+
+// isMemoryTool reports whether a tool shows what is remembered. Its answers are not stored again: they
+// would be found before what they quote, and outlive it when that is forgotten.
+func isMemoryTool(name string) bool {
+	switch name {
+	case "memory_search", "memory_get", "hark_search", "hark_open", "hark_forget":
+		return true
+	}
+	return false
 }
 
 // text is what a row of the message is searched by.

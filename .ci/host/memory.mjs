@@ -62,6 +62,9 @@ async function beside(t) {
   const again = await tool(t, "q2", "hark_open", { id: alarm });
   check("memory: and forgets when it is confirmed", forgot.value.status === "forgotten" && again.value.status === "not_found", shown(forgot) + shown(again));
 
+  const copies = await tool(t, "q9", "hark_search", { query: "launch code of the drone", maxResults: 20 });
+  check("memory: what the tools answered is not remembered again", copies.value.results?.some((h) => /4417/.test(h.snippet)) && copies.value.results.every((h) => !/"snippet"|"messages"/.test(h.snippet)), shown(copies));
+
   const all = await tool(t, "q2", "memory_search", { query: "launch code drone", corpus: "all" });
   check("memory: memory-core's memory_search with corpus all finds Hark's messages", all.value.results?.some((h) => h.corpus === "hark" && /4417/.test(h.snippet)), shown(all));
   const group = await tool(t, GROUP, "hark_search", { query: "launch code of the drone" });
