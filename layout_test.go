@@ -26,6 +26,7 @@ var layout = []struct {
 	{"embed/embedtest", []string{"embed", "embed/static"}},
 	{"embed/builtin/build", []string{"embed/static"}},
 	{"recall/when", nil},
+	{"recall/rerank", nil},
 	{"recall", []string{"embed", "index", "index/terms", "recall/when"}},
 	{"memorybridge", []string{"index", "recall"}},
 	{"engine/mask", nil},

@@ -128,7 +128,11 @@ func (s Spec) build(l *Library) (System, func() error, error) {
 	// Deadlines are for people who wait; an evaluation that falls back to words alone because the
 	// machine was busy would measure the machine.
 	opts.Deadline = time.Hour
-	opts.Recall = &recall.Options{Weights: &s.Weights, DenseWait: time.Hour}
+	asked := opts.Recall
+	opts.Recall = &recall.Options{Weights: &s.Weights, DenseWait: time.Hour, RerankWait: time.Hour}
+	if asked != nil {
+		opts.Recall.Reranker, opts.Recall.RerankTop = asked.Reranker, asked.RerankTop
+	}
 	if s.Name == Dense {
 		w := onlyMeaning(s.Weights)
 		opts.Recall.Weights = &w

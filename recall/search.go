@@ -22,6 +22,11 @@ type Options struct {
 	DenseWait time.Duration
 	// Candidates bounds the candidates that a Trace lists; default 30.
 	Candidates int
+	// Reranker is an optional second stage over the first RerankTop hits, 20 by default, for which a
+	// search waits RerankWait, 400 ms by default. Nil: there is none.
+	Reranker   Reranker
+	RerankTop  int
+	RerankWait time.Duration
 }
 
 // Searcher searches one store. It is safe for concurrent use.
@@ -33,6 +38,10 @@ type Searcher struct {
 	listed   int
 	analyzer *terms.Analyzer
 	log      *slog.Logger
+
+	second     Reranker // nil: one stage
+	rerankTop  int
+	rerankWait time.Duration
 }
 
 // NewSearcher returns a Searcher over a store. emb may be nil (words only), opts and log too.
@@ -43,6 +52,13 @@ func NewSearcher(store *index.Store, emb embed.Embedder, opts *Options, log *slo
 	}
 	if opts == nil {
 		return s
+	}
+	s.second, s.rerankTop, s.rerankWait = opts.Reranker, defaultRerankTop, defaultRerankWait
+	if opts.RerankTop > 0 {
+		s.rerankTop = opts.RerankTop
+	}
+	if opts.RerankWait > 0 {
+		s.rerankWait = opts.RerankWait
 	}
 	if opts.Weights != nil {
 		s.w = *opts.Weights
@@ -82,6 +98,9 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 	ranked, sc := s.rank(ctx, r, q, when, legs, t)
 	if err := s.finish(ctx, r, ranked, sc, &legs.meaning, res); err != nil {
 		return nil, err
+	}
+	if !r.WordsOnly {
+		s.rerank(ctx, r.Question, res)
 	}
 	return res, nil
 }

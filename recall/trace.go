@@ -14,8 +14,9 @@ type Trace struct {
 	Times      []TimeTrace   `json:"times,omitempty"`
 	Lexical    LegTrace      `json:"lexical"`
 	Dense      LegTrace      `json:"dense"`
-	Pool       int           `json:"pool"`     // candidates scored
-	Cohesion   float64       `json:"cohesion"` // 0..1: how much neighbours tell in this store
+	Rerank     *LegTrace     `json:"rerank,omitempty"` // the second stage, where there is one
+	Pool       int           `json:"pool"`             // candidates scored
+	Cohesion   float64       `json:"cohesion"`         // 0..1: how much neighbours tell in this store
 	Confidence float64       `json:"confidence"`
 	Candidates []Explanation `json:"candidates,omitempty"`
 	Watched    []Explanation `json:"watched,omitempty"` // of the rows of Request.Watch

@@ -153,7 +153,10 @@ func (a *app) open(ctx context.Context, dir string, want access) (*memory, error
 	}
 	a.closers = append(a.closers, m.store.Close)
 	a.tuneMemory()
-	opts := a.set.engine()
+	opts, err := a.set.engineAndSecond()
+	if err != nil {
+		return nil, err
+	}
 	opts.Clock = a.clock
 	opts.Runtime = a.runtime
 	m.searcher = recall.NewSearcher(m.store, emb, opts.Recall, log)

@@ -110,7 +110,11 @@ func (a *app) spec(f evalFlags, configured bool) (eval.Spec, error) {
 	if err != nil {
 		return eval.Spec{}, fmt.Errorf("embedder: %w", err)
 	}
-	spec, err := eval.NewSpec(f.system, emb, *set.engine(), f.without)
+	opts, err := set.engineAndSecond()
+	if err != nil {
+		return eval.Spec{}, err
+	}
+	spec, err := eval.NewSpec(f.system, emb, *opts, f.without)
 	if err != nil {
 		return spec, usageError{err}
 	}

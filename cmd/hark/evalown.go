@@ -53,7 +53,11 @@ func (a *app) evalOwn(cmd *cobra.Command, out string, questions, parallel int) e
 	if err != nil {
 		return fmt.Errorf("embedder: %w", err)
 	}
-	spec, err := eval.NewSpec(eval.Hark, emb, *a.set.engine(), nil)
+	opts, err := a.set.engineAndSecond()
+	if err != nil {
+		return err
+	}
+	spec, err := eval.NewSpec(eval.Hark, emb, *opts, nil)
 	if err != nil {
 		return err
 	}

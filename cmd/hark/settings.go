@@ -12,6 +12,7 @@ import (
 	"hark/embed"
 	"hark/engine"
 	"hark/recall"
+	"hark/recall/rerank"
 )
 
 // peopleKey is the table of the configuration file whose keys are names the user chooses.
@@ -25,6 +26,7 @@ type settings struct {
 
 	Embedder embedderSettings
 	Recall   recallSettings
+	Rerank   rerankSettings
 	Ingest   ingestSettings
 	Retain   retainSettings
 	Log      logSettings
@@ -53,6 +55,12 @@ type recallSettings struct {
 	Tools     bool
 
 	KeepBlocks bool
+}
+
+type rerankSettings struct {
+	Provider, Model, BaseURL, APIKey string
+	Top                              int
+	Wait                             time.Duration
 }
 
 type ingestSettings struct {
@@ -106,6 +114,13 @@ func options() []option {
 		duration("recall.wait", "how long a search waits for the vector of its question; words answer alone after it", func(s *settings) *time.Duration { return &s.Recall.Wait }),
 		boolean("recall.keep_blocks", "leave all that was recalled for earlier turns in place until the window is cut, not only where much was read after it; dearer in most sessions", func(s *settings) *bool { return &s.Recall.KeepBlocks }),
 		boolean("recall.tools", "recall tool calls and tool output too, labelled as such", func(s *settings) *bool { return &s.Recall.Tools }),
+		choice("rerank.provider", "optional second stage that reorders the best matches: none, server (with a /rerank endpoint), or ollama (a larger embedding model)",
+			[]string{"none", "server", "ollama"}, func(s *settings) *string { return &s.Rerank.Provider }),
+		text("rerank.model", "", "model of the second stage", func(s *settings) *string { return &s.Rerank.Model }),
+		text("rerank.base_url", "", "address of the server of the second stage", func(s *settings) *string { return &s.Rerank.BaseURL }),
+		secret(text("rerank.api_key", "", "key for that server; better kept in the environment than in a file", func(s *settings) *string { return &s.Rerank.APIKey })),
+		number("rerank.top", "how many of the best matches it reorders", func(s *settings) *int { return &s.Rerank.Top }),
+		duration("rerank.wait", "how long a search waits for it; the first stage's order stands after that", func(s *settings) *time.Duration { return &s.Rerank.Wait }),
 		boolean("ingest.cron", "make scheduled runs, hooks and heartbeat sessions memory of their own", func(s *settings) *bool { return &s.Ingest.Cron }),
 		text("ingest.keep_secrets", "", `agents in whose stores keys, tokens and passwords stay as they came, by commas; "*" is all; empty: they are masked`, func(s *settings) *string { return &s.Ingest.KeepSecrets }),
 		number("retention.days", "messages older than this are forgotten, daily; 0 keeps them", func(s *settings) *int { return &s.Retain.Days }),
@@ -122,6 +137,7 @@ func defaults(env func(string) (string, bool)) settings {
 		Data: defaultData(env), Agent: "main", Timezone: "local", Log: logSettings{Format: "text"},
 		Embedder: embedderSettings{Provider: "builtin", Batch: 64, Concurrency: 2, Timeout: 30 * time.Second},
 		Recall:   recallSettings{Policy: "owner", MaxTokens: 1200, Deadline: 800 * time.Millisecond, Wait: 700 * time.Millisecond},
+		Rerank:   rerankSettings{Provider: "none", Top: 20, Wait: 400 * time.Millisecond},
 	}
 }
 
@@ -168,8 +184,21 @@ func (s settings) engine() *engine.Options {
 		AgentID: s.Agent, Policy: engine.Policy(s.Recall.Policy), Links: s.People, RecallTokens: tokens,
 		Deadline: s.Recall.Deadline, Location: s.location(), KeepBlocks: s.Recall.KeepBlocks, RecallTools: s.Recall.Tools, LearnCron: s.Ingest.Cron,
 		KeepSecrets: s.keepsSecrets(), Retention: s.retention(),
-		Recall: &recall.Options{DenseWait: s.Recall.Wait},
+		Recall: &recall.Options{DenseWait: s.Recall.Wait, RerankTop: s.Rerank.Top, RerankWait: s.Rerank.Wait},
 	}
+}
+
+// engineAndSecond is the configuration of package engine with the second stage, where one is asked for.
+func (s settings) engineAndSecond() (*engine.Options, error) {
+	opts := s.engine()
+	c, err := rerank.New(rerank.Config{Provider: s.Rerank.Provider, Model: s.Rerank.Model, BaseURL: s.Rerank.BaseURL, APIKey: s.Rerank.APIKey})
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		opts.Recall.Reranker = c
+	}
+	return opts, nil
 }
 
 // keepsSecrets says whether the agent's store is one that is not masked.
