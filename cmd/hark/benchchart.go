@@ -121,7 +121,7 @@ func (c *benchCanvas) linear(r benchReport) {
 	}
 	x, y := c.atX(to), c.atY(end)
 	c.add(`<line class="r" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`+"\n", c.atX(from), x, c.atY(first.SearchCPUP50), y)
-	c.add(`<text class="faint" x="%.1f" y="%.1f" text-anchor="end" font-size="12">linear growth</text>`+"\n", x-10, y+12)
+	c.add(`<text class="faint" x="%.1f" y="%.1f" text-anchor="end" font-size="12">linear growth</text>`+"\n", x-20, y+3)
 }
 
 // curves draws the lines with their names at the right, moved apart where they would overlap.
