@@ -277,7 +277,7 @@ func (t *torturer) countUnit(key string, have map[string]int) {
 	}
 	if u.doubtful { // now it is known
 		u.doubtful = false
-		if missing == len(texts) {
+		if missing == len(texts) && u.acknowledged { // what never was stored was not forgotten
 			u.forgotten = true
 		}
 	}
