@@ -35,6 +35,7 @@ var layout = []struct {
 	{"engine/wire", []string{"engine", "memorybridge"}},
 	{"legacy", []string{"engine", "memorybridge"}},
 	{"eval", []string{"embed", "engine", "index", "index/terms", "legacy", "memorybridge", "recall"}},
+	{"eval/fit", []string{"eval", "recall"}},
 	{"eval/cache", []string{"embed", "engine", "index", "legacy"}},
 	{"testdata/demo", nil},
 	{"cmd/hark", []string{"*"}},

@@ -63,6 +63,7 @@ type Spec struct {
 	Embedder embed.Embedder
 	Engine   engine.Options
 	Weights  recall.Weights
+	Net      *recall.Net // nil means the one that ships
 	// Same asks every query in the conversation's last session, after its messages, instead of in
 	// a new session.
 	Same bool
@@ -127,9 +128,9 @@ func (s Spec) build(l *Library) (System, func() error, error) {
 	opts.Clock = func() time.Time { return h.now }
 	// Deadlines are for people who wait; an evaluation that falls back to words alone because the
 	// machine was busy would measure the machine.
-	opts.Deadline = time.Hour
+	opts.Deadline = unhurried
 	asked := opts.Recall
-	opts.Recall = &recall.Options{Weights: &s.Weights, DenseWait: time.Hour, RerankWait: time.Hour}
+	opts.Recall = &recall.Options{Weights: &s.Weights, Net: s.Net, DenseWait: unhurried, RerankWait: unhurried}
 	if asked != nil {
 		opts.Recall.Reranker, opts.Recall.RerankTop = asked.Reranker, asked.RerankTop
 	}
@@ -150,6 +151,8 @@ func (s Spec) build(l *Library) (System, func() error, error) {
 	t, err := newTool(h, opts.Recall)
 	return t, func() error { return errors.Join(t.memory.Close(), h.engine.Close()) }, err
 }
+
+const unhurried = time.Hour
 
 // harkSystem is Hark itself: the search of "hark search" and the engine's Assemble. The baselines
 // bm25 and dense are the same with other weights.

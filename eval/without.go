@@ -37,6 +37,7 @@ func parts() []part {
 		{"grams", "character 4-grams of languages other than English", weights(func(w *recall.Weights) { w.Gram = 0 })},
 		{"pairs", "pairs of Han characters (single ones count fully instead)", weights(func(w *recall.Weights) { w.Han, w.HanPair = 1, 0 })},
 		{"instructions", "the lower weight of words that address the assistant", weights(func(w *recall.Weights) { w.Instruction = 1 })},
+		{"look", "the network's second look at the best candidates", weights(func(w *recall.Weights) { w.Look = 0 })},
 		{"recency", "nothing: the ranking gives age no weight, so this changes no figure", func(*Spec) {}},
 	}
 }

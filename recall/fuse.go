@@ -53,26 +53,33 @@ func (s *scorer) denseScores(pool []*candidate, d *dense) {
 // not over the whole store: a leg that is zero for all but a few hundred messages has a spread
 // that shrinks with the root of the store, and would drown the other leg in a large one.
 func (s *scorer) fuse(pool []*candidate, d *dense) {
-	lex := spread(pool, math.Min(s.n, fuseUniverse), 0, func(c *candidate) float64 { return c.Lexical })
-	if lex < 1e-5 {
-		lex = 1
-	}
-	weight, base, sd := 0.0, 0.0, 1.0
-	if d != nil {
-		weight = s.w.Dense * math.Pow(d.coverage, s.w.DenseCov)
-		base = d.mean // of a message that has nothing to do with the question
-		if s.stats.Episodes >= 2 {
-			base *= 1 + s.cohesion
-		}
-		sd = math.Max(1e-6, spread(pool, float64(len(pool)), base, func(c *candidate) float64 { return c.Dense }))
-	}
+	lex, trust, base, sd := s.units(pool, d)
 	for _, c := range pool {
 		c.Score = c.Lexical / lex
 		if d != nil {
-			c.Score += weight * (c.Dense - base) / sd
+			c.Score += trust * (c.Dense - base) / sd
 		}
 	}
 	order(pool)
+}
+
+// units returns what fuse measures the legs in: the spread of the words, and for the vectors
+// their weight, the value of a message that has nothing to do with the question, and the spread.
+func (s *scorer) units(pool []*candidate, d *dense) (lex, trust, base, sd float64) {
+	lex = spread(pool, math.Min(s.n, fuseUniverse), 0, func(c *candidate) float64 { return c.Lexical })
+	if lex < 1e-5 {
+		lex = 1
+	}
+	if d == nil {
+		return lex, 0, 0, 1
+	}
+	trust = s.w.Dense * math.Pow(d.coverage, s.w.DenseCov)
+	base = d.mean
+	if s.stats.Episodes >= 2 {
+		base *= 1 + s.cohesion
+	}
+	sd = math.Max(1e-6, spread(pool, float64(len(pool)), base, func(c *candidate) float64 { return c.Dense }))
+	return lex, trust, base, sd
 }
 
 // fuseUniverse is the number of messages over which the spread of the words is taken: about

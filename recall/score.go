@@ -36,7 +36,8 @@ type Features struct {
 	Dense   float64 // cosine smoothed over neighbours and episode
 	Matched float64 // share of the question's idf mass in this message
 	Near    float64 // 0..1: how near it was said to the time that the question speaks of
-	Score   float64 // fused
+	Look    float64 // what the second look added to the fused score
+	Score   float64 // fused, and looked at again
 }
 
 // candidate is a message under consideration.
@@ -46,6 +47,7 @@ type candidate struct {
 	tf       *termFreqs
 	episode  *episode // nil where there is none
 	at       int      // its place there
+	fused    float64  // Score before the second look
 	lexRank  int      // 1-based rank in the lexical leg, 0 if it did not return it
 	denseRnk int
 	copied   bool // a better candidate has the same words of the same speaker
@@ -77,6 +79,8 @@ type scorer struct {
 	n        float64    // messages
 	cohesion float64    // 0..1: how much neighbours tell about a message here
 	roles    bool       // the assistant writes much longer than people
+	asks     bool       // the question asks for something to be told
+	dense    *dense     // nil without vectors
 	freqs    map[int64]*termFreqs
 }
 

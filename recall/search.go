@@ -17,6 +17,7 @@ import (
 // Options are the tunables of a Searcher; nil and zero fields mean the defaults.
 type Options struct {
 	Weights *Weights // nil means DefaultWeights
+	Net     *Net     // what looks at the best candidates again; nil means the one that ships
 	// DenseWait is how long a search waits for the embedding of its question after the words
 	// have answered; default 700 ms. The words answer alone when it passes.
 	DenseWait time.Duration
@@ -37,6 +38,7 @@ type Searcher struct {
 	wait     time.Duration
 	listed   int
 	analyzer *terms.Analyzer
+	net      *Net
 	log      *slog.Logger
 
 	second     Reranker // nil: one stage
@@ -46,7 +48,7 @@ type Searcher struct {
 
 // NewSearcher returns a Searcher over a store. emb may be nil (words only), opts and log too.
 func NewSearcher(store *index.Store, emb embed.Embedder, opts *Options, log *slog.Logger) *Searcher {
-	s := &Searcher{store: store, emb: emb, w: DefaultWeights(), wait: 700 * time.Millisecond, listed: 30, analyzer: terms.New(), log: log}
+	s := &Searcher{store: store, emb: emb, w: DefaultWeights(), wait: 700 * time.Millisecond, listed: 30, analyzer: terms.New(), net: defaultNet(), log: log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -62,6 +64,9 @@ func NewSearcher(store *index.Store, emb embed.Embedder, opts *Options, log *slo
 	}
 	if opts.Weights != nil {
 		s.w = *opts.Weights
+	}
+	if opts.Net != nil {
+		s.net = opts.Net
 	}
 	if opts.DenseWait > 0 {
 		s.wait = opts.DenseWait
@@ -84,9 +89,7 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 	if r.K <= 0 {
 		r.K = 50
 	}
-	q := s.question(r.Question)
-	when := s.timesOf(r, q)
-	q = when.asked(q)
+	q, when := s.ask(r)
 	if len(q) == 0 && s.emb == nil && !when.only {
 		t.Asked = "only stop words"
 		return res, nil
@@ -103,6 +106,13 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 		s.rerank(ctx, r.Question, res)
 	}
 	return res, nil
+}
+
+// ask finds the words to search for and the times that a question speaks of.
+func (s *Searcher) ask(r Request) ([]terms.QueryTerm, times) {
+	q := s.question(r.Question)
+	when := s.timesOf(r, q)
+	return when.asked(q), when
 }
 
 // question analyses the words of a question in the languages of the store. The words before a
@@ -152,6 +162,7 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, whe
 	v = s.store.View()
 	defer v.Close()
 	sc := newScorer(&s.w, v, q, l.words.DF)
+	sc.dense, sc.asks = d, asks(r.Question.Text)
 	sc.score(pool, d)
 	when.prefer(pool)
 	t.time(when)
@@ -163,6 +174,7 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, whe
 	if when.told(unseen(pool, r.Exclude)) {
 		t.Confidence = max(t.Confidence, sureOfTime)
 	}
+	sc.look(pool, d, &l.meaning, s.net)
 	for i, x := range sc.terms {
 		if x.Class == terms.Gram {
 			continue
@@ -196,7 +208,7 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 			fate[c.seq] = NearCopy
 		case r.Exclude[c.seq]:
 			fate[c.seq] = OnScreen
-		case len(keep) == r.K || c.Score <= 0:
+		case len(keep) == r.K || c.fused <= 0:
 			fate[c.seq] = OutRanked
 		default:
 			fate[c.seq] = Returned

@@ -70,6 +70,7 @@ type Explanation struct {
 	Dense       float64 `json:"dense"`
 	Matched     float64 `json:"matched"`
 	Near        float64 `json:"near,omitempty"` // 1: said at the time that the question speaks of
+	Look        float64 `json:"look"`           // what the second look added
 	Score       float64 `json:"score"`
 	Newer       int64   `json:"newer,omitempty"` // row of a later statement of the same thing
 }
@@ -89,7 +90,7 @@ func (c *candidate) explain(rank int, fate string) Explanation {
 	return Explanation{
 		Seq: c.seq, Rank: rank, Fate: fate, LexicalRank: c.lexRank, DenseRank: c.denseRnk,
 		Text: c.Text, Context: c.Context, Session: c.Session, Lexical: c.Lexical,
-		Cosine: cos, Dense: c.Dense, Matched: c.Matched, Near: round(c.Near), Score: c.Score,
+		Cosine: cos, Dense: c.Dense, Matched: c.Matched, Near: round(c.Near), Look: c.Look, Score: c.Score,
 	}
 }
 

@@ -34,6 +34,8 @@ type Weights struct {
 	DenseCov    float64 // exponent of the share of the question's words the model knows
 	DenseSmooth float64 // share of the neighbours' cosines
 
+	Look float64 // share of what the network adds to the fused score; 0 does without it
+
 	// The log lift of neighbours' overlap up to which neighbours tell nothing, and how much more
 	// it takes until they count fully. The lift is sampled: unrelated texts show up to 1.3.
 	CohesionNone, CohesionFull float64
@@ -53,6 +55,7 @@ func DefaultWeights() Weights {
 		Session: 0.3, SessionB: 1,
 		Role: 0.5, Question: 0.3, NamedSender: 0.2,
 		Dense: 0.5, DenseCov: 4, DenseSmooth: 0.7,
+		Look:         0.7,
 		CohesionNone: 0.15, CohesionFull: 0.3,
 		LexicalPool: 200, DensePool: 100, NeighbourPool: 100,
 	}

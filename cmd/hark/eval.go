@@ -29,11 +29,12 @@ offline, without a model as judge, the same figures from every run.
   hark eval run --set PATH      on a set of labelled questions
   hark eval compare A B         what changed between two runs, and whether it is chance
   hark eval own                 on questions made from your own store
-  hark eval cache               what recall costs a provider's prompt cache`,
+  hark eval cache               what recall costs a provider's prompt cache
+  hark eval fit                 fit the network of the second look`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newEvalRun(a), newEvalCompare(a), newEvalOwn(a), newEvalCache(a))
+	cmd.AddCommand(newEvalRun(a), newEvalCompare(a), newEvalOwn(a), newEvalCache(a), newEvalFit(a))
 	return cmd
 }
 
