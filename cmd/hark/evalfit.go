@@ -56,7 +56,8 @@ one that Hark is built with. The same sets give the same file.`,
 	fl.IntVar(&f.folds, "folds", 3, "parts of each set for cross-validation")
 	fl.BoolVar(&f.leave, "leave", false, "leave out whole kinds of sets instead of conversations")
 	fl.BoolVar(&f.skip, "no-validation", false, "only fit")
-	fl.IntVar(&f.Units, "units", 32, "hidden units")
+	fl.IntVar(&f.Nets, "nets", 3, "networks that are fitted and averaged")
+	fl.IntVar(&f.Units, "units", 16, "hidden units of each")
 	fl.IntVar(&f.Epochs, "epochs", 20, "how often every question is seen")
 	fl.Float64Var(&f.Decay, "decay", 0.01, "how fast weights that nothing holds up fall")
 	return cmd

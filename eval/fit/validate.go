@@ -46,7 +46,7 @@ func Validate(ctx context.Context, folds [][]eval.Labelled, share float64, o Opt
 		if err != nil {
 			return nil, err
 		}
-		total += o.complete().Epochs
+		total += o.complete().Nets * o.complete().Epochs
 		for _, q := range asked {
 			i, ok := at[q.Set]
 			if !ok {
