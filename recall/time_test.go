@@ -55,6 +55,32 @@ func TestTimeIsPreferred(t *testing.T) {
 			t.Errorf("%s: the other time is left out: %v", c.question, rows(res))
 		}
 	}
+	// Where another time is told from the one named, that one is preferred no more.
+	alike := func(question string) bool {
+		res, err := recall.NewSearcher(w.store, nil, nil, nil).Search(t.Context(), recall.Request{
+			Question: recall.Ask(question, ""), Filter: index.Filter{Scopes: []string{"owner"}}, Asked: asked,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var scores []float64
+		for _, c := range res.Trace.Candidates {
+			if c.Seq == feb || c.Seq == mar {
+				scores = append(scores, c.Score-c.Look)
+			}
+		}
+		return len(scores) == 2 && max(scores[0], scores[1]) < 1.2*min(scores[0], scores[1])
+	}
+	for question, want := range map[string]bool{
+		"why was there a knocking noise of the boiler in February?":                                   false,
+		"why was there a knocking noise of the boiler in February, and who heard it before that?":     true,
+		"warum war da im Februar a knocking noise of the boiler, und wer hatte es davor gehört?":      true,
+		"why was there a knocking noise of the boiler before March, two weeks after the new gutters?": false,
+	} {
+		if alike(question) != want {
+			t.Errorf("%s: both alike is %v", question, !want)
+		}
+	}
 	// A history that ended long before it is asked about is its own clock: yesterday is the 4th.
 	res, err := recall.NewSearcher(w.store, nil, nil, nil).Search(t.Context(), recall.Request{
 		Question: recall.Ask("what did we talk about yesterday?", ""), Filter: index.Filter{Scopes: []string{"owner"}}, Asked: asked.AddDate(1, 0, 0),
