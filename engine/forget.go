@@ -23,6 +23,7 @@ type Forgetting struct {
 	Before  time.Time `json:"before,omitzero"`
 	Match   string    `json:"match,omitempty"` // words the message holds, whatever their case and white space
 	Rows    []int64   `json:"rows,omitempty"`  // rows of an earlier Selected
+	Due     bool      `json:"due,omitempty"`   // what the retention removes next
 	All     bool      `json:"all,omitempty"`   // everything; the other conditions have to be empty
 }
 
@@ -47,6 +48,16 @@ func (e *Engine) Selected(ctx context.Context, f Forgetting) ([]index.Message, e
 	}
 	if err := e.Settle(ctx); err != nil { // what was accepted belongs to it
 		return nil, err
+	}
+	if f.Due {
+		rows, _, err := e.due(ctx)
+		if err != nil || len(rows) == 0 {
+			return nil, err
+		}
+		if len(f.Rows) > 0 {
+			rows = slices.DeleteFunc(rows, func(seq int64) bool { return !slices.Contains(f.Rows, seq) })
+		}
+		f.Rows = rows
 	}
 	if len(f.IDs) > 0 || len(f.Rows) > 0 {
 		return e.selectedByName(ctx, f)
@@ -87,7 +98,7 @@ func (e *Engine) Selected(ctx context.Context, f Forgetting) ([]index.Message, e
 }
 
 func (f Forgetting) any() bool {
-	return len(f.IDs) > 0 || len(f.Rows) > 0 || f.Session != "" || f.Person != "" || !f.Before.IsZero() || strings.TrimSpace(f.Match) != ""
+	return f.Due || len(f.IDs) > 0 || len(f.Rows) > 0 || f.Session != "" || f.Person != "" || !f.Before.IsZero() || strings.TrimSpace(f.Match) != ""
 }
 
 // selectedByName reads the rows that are named, and keeps those that meet the other conditions.
@@ -303,81 +314,4 @@ func (e *Engine) forgetStates(ctx context.Context, rows []index.Message) error {
 		delete(e.owners, session)
 	}
 	return nil
-}
-
-// Retention bounds what is kept. Zero fields are no bound.
-type Retention struct {
-	Age   time.Duration // older messages are forgotten
-	Bytes int64         // of a store's files; the oldest messages are forgotten first
-}
-
-// retainEvery is how often Maintain applies the retention.
-const retainEvery = 24 * time.Hour
-
-// Retain applies the retention now and returns how many messages it forgot.
-func (e *Engine) Retain(ctx context.Context) (forgotten int, err error) {
-	keep := e.opts.Retention
-	if keep.Age > 0 {
-		if forgotten, err = e.Forget(ctx, Forgetting{Before: e.opts.Clock().Add(-keep.Age)}); err != nil {
-			return forgotten, fmt.Errorf("retention by age: %w", err)
-		}
-	}
-	if keep.Bytes <= 0 {
-		return forgotten, nil
-	}
-	before := forgotten
-	for range 8 { // each round measures again what the last one freed
-		n, err := e.retainBytes(ctx, keep.Bytes)
-		forgotten += n
-		if err != nil {
-			return forgotten, fmt.Errorf("retention by size: %w", err)
-		}
-		if n == 0 {
-			break
-		}
-	}
-	if forgotten > before {
-		if err := e.store.Shrink(ctx); err != nil {
-			return forgotten, fmt.Errorf("retention by size: %w", err)
-		}
-	}
-	return forgotten, nil
-}
-
-// retainBytes forgets the share of the oldest messages that is too much, 0 where nothing is.
-func (e *Engine) retainBytes(ctx context.Context, most int64) (int, error) {
-	used, err := e.store.Used(ctx)
-	if err != nil || used <= most {
-		return 0, err
-	}
-	status, err := e.store.Status(ctx)
-	if err != nil || status.Rows == 0 {
-		return 0, err
-	}
-	share := 1 - float64(most)/float64(used)
-	n := min(status.Rows, int(share*float64(status.Rows))+1)
-	return e.Forget(ctx, Forgetting{Before: e.store.Oldest(n).Add(time.Millisecond)})
-}
-
-// retainDue applies the retention if that was a day ago.
-func (e *Engine) retainDue(ctx context.Context) {
-	if e.opts.Retention == (Retention{}) {
-		return
-	}
-	now := e.opts.Clock()
-	e.mu.Lock()
-	due := now.Sub(e.retained) >= retainEvery
-	if due {
-		e.retained = now
-	}
-	e.mu.Unlock()
-	if !due {
-		return
-	}
-	n, err := e.Retain(ctx)
-	if err != nil {
-		e.log.Warn("retention not applied", "error", err)
-	} else if n > 0 {
-		e.log.Info("retention applied", "forgotten", n)
-	}
 }

@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -273,6 +275,99 @@ func TestRetention(t *testing.T) {
 	if n := total(t, e); n != 0 {
 		t.Errorf("%d rows five days later", n)
 	}
+}
+
+// The dry run says what Retain then removes: by age exactly, and by size the oldest ones, no more than are
+// too much where many are of one moment.
+func TestRetentionDue(t *testing.T) {
+	now := time.UnixMilli(day).Add(10 * 24 * time.Hour)
+	e := open(t, nil, &Options{Clock: func() time.Time { return now }, Retention: Retention{Age: 9 * 24 * time.Hour}})
+	for i := range 20 { // the bound itself is not older than the bound
+		commit(t, e, turn(mainKey, fmt.Sprint("k", i), user(fmt.Sprintf("folder %d", i), day+24*3_600_000+int64(i-10))))
+	}
+	due, err := e.Due(t.Context())
+	if want := (Due{10, time.UnixMilli(day + 24*3_600_000 - 1).UTC()}); err != nil || due != want {
+		t.Errorf("%+v, want %+v: %v", due, want, err)
+	}
+	planned, err := e.Selected(t.Context(), Forgetting{Due: true})
+	if err != nil || len(planned) != 10 || total(t, e) != 20 {
+		t.Errorf("%d planned: %v", len(planned), err)
+	}
+	if n, err := e.Retain(t.Context()); err != nil || n != 10 {
+		t.Errorf("forgot %d: %v", n, err)
+	}
+	for _, m := range rows(t, e, mainKey) {
+		if m.Time.Before(now.Add(-9 * 24 * time.Hour)) {
+			t.Errorf("%v is left", m.Time)
+		}
+	}
+	if due, err := e.Due(t.Context()); err != nil || due.Messages != 0 {
+		t.Errorf("%+v %v", due, err)
+	}
+
+	e = open(t, nil, nil)
+	var ms []json.RawMessage
+	for i := range 400 {
+		ms = append(ms, user(fmt.Sprintf("%d %s", i, strings.Repeat(fmt.Sprintf("w%x ", i*7919), 200)), day))
+	}
+	if _, err := e.IngestBatch(t.Context(), IngestBatchParams{SessionID: "s", SessionKey: mainKey, Messages: ms}); err != nil {
+		t.Fatal(err)
+	}
+	used, err := e.store.Used(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.opts.Retention.Bytes = used * 3 / 4
+	n, err := e.Retain(t.Context())
+	if left := rows(t, e, mainKey); err != nil || n < 50 || len(left) < 150 || !strings.HasPrefix(left[len(left)-1].Text, "399 ") {
+		t.Errorf("forgot %d of 400 of one moment, %d left: %v", n, len(left), err)
+	}
+}
+
+// SES-07: what goes takes only its own vectors along: what is left is not embedded again, also after a
+// restart.
+func TestPruneWithoutEmbedding(t *testing.T) {
+	dir := t.TempDir()
+	var texts atomic.Int64
+	e, done := openAt(t, dir, countingTexts{embedtest.Hashed(16), &texts}, nil)
+	for i := range 30 {
+		key := mainKey
+		if i%3 == 0 {
+			key = otherKey // the host archives or deletes its transcript
+		}
+		commit(t, e, turn(key, fmt.Sprint("k", i), user(fmt.Sprintf("folder %d is in the attic", i), day+int64(i)*1000)))
+	}
+	before := texts.Load()
+	if n := total(t, e); n != 30 || before < 30 {
+		t.Fatalf("%d rows, %d texts embedded", n, before)
+	}
+	block, _ := question(t, e, mainKey, "where is folder 3?")
+	if !strings.Contains(block, "folder 3 is") {
+		t.Error("memory went with the host's transcript")
+	}
+	before = texts.Load()
+	forget(t, e, Forgetting{Session: otherKey}, 10)
+	done()
+	e, done = openAt(t, dir, countingTexts{embedtest.Hashed(16), &texts}, nil)
+	defer done()
+	if err := e.Embed(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	report, err := e.store.Check(t.Context())
+	if err != nil || report.Vectors != 20 || texts.Load() != before {
+		t.Errorf("%d vectors, %d texts embedded again: %v", report.Vectors, texts.Load()-before, err)
+	}
+}
+
+// countingTexts counts the texts an embedder is given.
+type countingTexts struct {
+	embed.Embedder
+	texts *atomic.Int64
+}
+
+func (c countingTexts) Embed(ctx context.Context, kind embed.Kind, texts []string) ([][]float32, error) {
+	c.texts.Add(int64(len(texts)))
+	return c.Embedder.Embed(ctx, kind, texts)
 }
 
 func TestRetentionBySize(t *testing.T) {

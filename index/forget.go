@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -103,21 +104,24 @@ func (w *words) dropAside() error {
 	return err
 }
 
-// Oldest returns the time of the nth oldest row, or the zero time where there are fewer.
-func (s *Store) Oldest(n int) time.Time {
+// Oldest returns the n oldest rows, in order of time, then row; all where
+// there are fewer.
+func (s *Store) Oldest(n int) []int64 {
+	type aged struct{ time, seq int64 }
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	times := make([]int64, 0, s.cols.live)
+	rows := make([]aged, 0, s.cols.live)
 	for i := range s.cols.rows {
-		if s.cols.rows[i].alive() {
-			times = append(times, s.cols.rows[i].time)
+		if r := &s.cols.rows[i]; r.alive() {
+			rows = append(rows, aged{r.time, r.seq})
 		}
 	}
-	if n < 1 || n > len(times) {
-		return time.Time{}
+	s.mu.RUnlock()
+	slices.SortFunc(rows, func(a, b aged) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq)) })
+	out := make([]int64, 0, max(0, min(n, len(rows))))
+	for _, r := range rows[:cap(out)] {
+		out = append(out, r.seq)
 	}
-	slices.Sort(times)
-	return time.UnixMilli(times[n-1]).UTC()
+	return out
 }
 
 // Used returns how many bytes of the store's files hold something: without the pages that deleted

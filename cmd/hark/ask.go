@@ -204,9 +204,19 @@ func describing() question[nothing, statusJSON] {
 		}
 		out.account(account)
 		out.RecallOff = out.recallOff(a.set.Recall.MaxTokens)
+		if a.set.retention() != (engine.Retention{}) {
+			ctx, cancel := context.WithTimeout(ctx, dueWait)
+			defer cancel()
+			if due, err := m.engine.Due(ctx); err == nil { // a store whose words are being erased is measured later
+				out.Retention = &due
+			}
+		}
 		return out, nil
 	}}
 }
+
+// dueWait is how long a status waits to measure what the retention removes.
+const dueWait = 2 * time.Second
 
 func checking() question[nothing, checked] {
 	return question[nothing, checked]{"check", func(ctx context.Context, _ *app, m *memory, _ nothing) (checked, error) {

@@ -21,13 +21,13 @@ import (
 type forgetFlags struct {
 	ids                            []string
 	session, person, before, match string
-	all, yes, dryRun               bool
+	due, all, yes, dryRun          bool
 }
 
 func newForget(a *app) *cobra.Command {
 	var f forgetFlags
 	cmd := &cobra.Command{
-		Use:   "forget (--id ID… | --session KEY | --person WHO | --before DATE | --match WORDS | --all)",
+		Use:   "forget (--id ID… | --session KEY | --person WHO | --before DATE | --match WORDS | --retention | --all)",
 		Short: "Remove messages for good",
 		Long: `Removes messages from the rows, from both indexes and from every file of the store.
 What was forgotten does not come back when the same history is imported again.
@@ -60,6 +60,7 @@ OpenClaw keeps its own transcripts. Delete there what shall be gone there too.`,
 	cmd.Flags().StringVar(&f.person, "person", "", "all messages of this person")
 	cmd.Flags().StringVar(&f.before, "before", "", "messages before this date (2025-01-31, or RFC 3339)")
 	cmd.Flags().StringVar(&f.match, "match", "", "messages that hold these words, whatever their case, width and white space")
+	cmd.Flags().BoolVar(&f.due, "retention", false, "what the retention of the configuration removes next")
 	cmd.Flags().BoolVar(&f.all, "all", false, "everything stored for the agent")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would go, and remove nothing")
@@ -69,7 +70,7 @@ OpenClaw keeps its own transcripts. Delete there what shall be gone there too.`,
 
 // forgetting turns the flags into what is to be removed, and into words for the question.
 func (a *app) forgetting(f forgetFlags) (engine.Forgetting, string, error) {
-	q := engine.Forgetting{IDs: f.ids, Session: f.session, Person: f.person, Match: strings.TrimSpace(f.match), All: f.all}
+	q := engine.Forgetting{IDs: f.ids, Session: f.session, Person: f.person, Match: strings.TrimSpace(f.match), Due: f.due, All: f.all}
 	var parts []string
 	add := func(set bool, format string, args ...any) {
 		if set {
@@ -80,6 +81,7 @@ func (a *app) forgetting(f forgetFlags) (engine.Forgetting, string, error) {
 	add(f.person != "", "of %s", f.person)
 	add(q.Match != "", "that hold %q", q.Match)
 	add(len(f.ids) > 0, "with the given ids")
+	add(f.due, "that retention.days and retention.megabytes remove next")
 	if f.before != "" {
 		t, err := time.ParseInLocation(time.DateOnly, f.before, a.set.location())
 		if err != nil {
@@ -96,7 +98,7 @@ func (a *app) forgetting(f forgetFlags) (engine.Forgetting, string, error) {
 	}
 	add(f.all, "of agent %q", a.set.Agent)
 	if len(parts) == 0 {
-		return q, "", usage("say what to forget: --id, --session, --person, --before, --match or --all")
+		return q, "", usage("say what to forget: --id, --session, --person, --before, --match, --retention or --all")
 	}
 	return q, strings.Join(parts, " and "), nil
 }

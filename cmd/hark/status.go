@@ -42,6 +42,7 @@ type statusJSON struct {
 	Counts    engine.Counts     `json:"counts"`               // over the life of the store
 	Accepted  int               `json:"accepted,omitempty"`   // histories that are accepted and being stored
 	RecallOff string            `json:"recall_off,omitempty"` // why turns go without recall
+	Retention *engine.Due       `json:"retention,omitempty"`  // what it removes next; absent where everything is kept
 }
 
 // account takes over how the agent was served.
@@ -175,6 +176,11 @@ func (a *app) printStatus(o statusJSON) {
 		forgotten = fmt.Sprintf("; %d were forgotten", o.Forgotten)
 	}
 	line("messages", "%d in %s, %d of them recallable%s", o.Messages, count(o.Sessions, "session"), o.Recall, forgotten)
+	if d := o.Retention; d != nil && d.Messages > 0 {
+		line("retention", "%s up to %s will be forgotten next; see them with: hark forget --retention --dry-run", count(d.Messages, "message"), a.when(d.Newest))
+	} else if d != nil {
+		line("retention", "nothing is too old or too much")
+	}
 	line("words", "%d indexed, %d pending (%s)", o.Words.Indexed, o.Words.Pending, o.Words.State)
 	line("embedder", "%s", embedderWords(o.Embedder))
 	for _, v := range o.Vectors {
