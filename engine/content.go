@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,16 @@ func momentsOf(keys []string, mark string) (moments []int64, marked bool) {
 		}
 	}
 	return moments, marked
+}
+
+// finest lists the times a row is known by, without those of its coarser copies where there are others:
+// what is said in the minute of such a copy is another message.
+func finest(keys []string, mark string) []int64 {
+	moments, _ := momentsOf(keys, mark)
+	if slices.ContainsFunc(moments, func(ms int64) bool { return ms%1000 != 0 }) {
+		moments = slices.DeleteFunc(moments, func(ms int64) bool { return ms%1000 == 0 })
+	}
+	return moments
 }
 
 // clockSlack is how much later than it was stored a message may say that it is.

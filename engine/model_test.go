@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hark/index"
 )
@@ -23,6 +24,9 @@ type conversation struct {
 	clock   int64
 	turns   []CommitTurnParams
 	prefix  string // of entry ids, which a rewrite changes
+
+	generation int
+	forgot     bool
 }
 
 // talk is one message of the reference.
@@ -31,7 +35,9 @@ type talk struct {
 	at         int64
 	transcript string // session id it belongs to
 	aborted    bool
-	parent     int // index, -1 at the root
+	parent     int      // index, -1 at the root
+	forms      []string // texts before it was edited
+	gone       bool     // forgotten
 }
 
 // wire is the message as the host writes it; decorated as it shows it to a model.
@@ -54,12 +60,15 @@ func (c *conversation) entryID(i int) string { return fmt.Sprintf("%s%d", c.pref
 var phrases = []string{"ok", "yes", "again please", "the tent is in the cellar", "the canoe is in the barn", "what about the second one?"}
 
 func (c *conversation) say(role, text string, aborted bool) int {
-	c.clock += 1000
+	c.clock += 1000 + int64(len(c.entries)*137%700)
+	if c.clock%1000 == 0 {
+		c.clock++ // or nothing would tell its copies in minutes
+	}
 	parent := -1
 	if len(c.active) > 0 {
 		parent = c.active[len(c.active)-1]
 	}
-	c.entries = append(c.entries, talk{role, text, c.clock, c.id, aborted, parent})
+	c.entries = append(c.entries, talk{role: role, text: text, at: c.clock, transcript: c.id, aborted: aborted, parent: parent})
 	c.active = append(c.active, len(c.entries)-1)
 	return len(c.entries) - 1
 }
@@ -80,6 +89,9 @@ func (c *conversation) page(from, to int) []HistoryEntry {
 // memory is what shall be memory of the session: role and text of each message, in order of time.
 func (c *conversation) memory() (rows, recallable []string) {
 	for i, m := range c.entries {
+		if m.gone {
+			continue
+		}
 		line := fmt.Sprintf("%d %s %s", m.at, m.role, m.text)
 		rows = append(rows, line)
 		if m.aborted || i+1 < len(c.entries) && m.role == "user" && c.entries[i+1].aborted && c.entries[i+1].parent == i {
@@ -91,6 +103,9 @@ func (c *conversation) memory() (rows, recallable []string) {
 	}
 	return rows, recallable
 }
+
+// copyStep is the step of modelSteps that delivers a copy of another precision.
+const copyStep = 14
 
 // modelStep is one thing that can happen to a session.
 type modelStep func(ctx context.Context, e *Engine, c *conversation, rng *rand.Rand) error
@@ -107,12 +122,12 @@ func modelTurn(ctx context.Context, e *Engine, c *conversation, rng *rand.Rand) 
 	a := c.say("assistant", phrases[rng.IntN(len(phrases))], false)
 	key := fmt.Sprint(c.key, "/", u)
 	p := CommitTurnParams{AdvancementKey: key, SessionID: c.id, SessionKey: c.key, Messages: []json.RawMessage{c.wire(u, false), c.wire(a, false)}}
-	anchor := EntryAnchor{AgentID: "main", SessionID: c.id, SessionKey: c.key, Generation: "g", EntryID: c.entryID(u), ActiveMessagePosition: len(c.active) - 2, IdempotencyKey: fmt.Sprintf("run-%d:user", u)}
+	anchor := EntryAnchor{AgentID: "main", SessionID: c.id, SessionKey: c.key, Generation: fmt.Sprint("g", c.generation), EntryID: c.entryID(u), ActiveMessagePosition: len(c.active) - 2, IdempotencyKey: fmt.Sprintf("run-%d:user", u)}
 	if parent != "" {
 		anchor.EffectiveParentID = &parent
 	}
 	p.Admission = Admission{EntryAnchor: anchor, LogicalTurnID: key, Role: "user"}
-	p.Terminal = EntryAnchor{AgentID: "main", SessionID: c.id, Generation: "g", EntryID: c.entryID(a), ActiveMessagePosition: len(c.active) - 1}
+	p.Terminal = EntryAnchor{AgentID: "main", SessionID: c.id, Generation: fmt.Sprint("g", c.generation), EntryID: c.entryID(a), ActiveMessagePosition: len(c.active) - 1}
 	c.turns = append(c.turns, p)
 	_, err := e.CommitTurn(ctx, p)
 	return err
@@ -153,15 +168,23 @@ func modelSteps() []modelStep {
 				return nil
 			}
 			i := c.active[len(c.active)-2] // the last user message
+			c.entries[i].forms = append(c.entries[i].forms, c.entries[i].text)
 			c.entries[i].text += " (edited)"
 			c.turns = nil // their bytes are old
 			return reread(ctx, e, c, rand.New(rand.NewPCG(1, 1)))
 		},
 		func(ctx context.Context, e *Engine, c *conversation, rng *rand.Rand) error { // back, and another way on
-			if len(c.active) < 4 {
+			here := 0 // of this transcript: what went on under another id is not gone back to
+			for _, i := range slices.Backward(c.active) {
+				if c.entries[i].transcript != c.id {
+					break
+				}
+				here++
+			}
+			if here < 4 || c.forgot { // where a branch began may be forgotten, and then nothing tells of it
 				return nil
 			}
-			c.active = c.active[:len(c.active)-2*(1+rng.IntN(len(c.active)/2-1))]
+			c.active = c.active[:len(c.active)-2*(1+rng.IntN(here/2-1))]
 			if rng.IntN(2) == 0 {
 				if err := reread(ctx, e, c, rng); err != nil {
 					return err
@@ -198,11 +221,119 @@ func modelSteps() []modelStep {
 			c.say("assistant", "I beg", true)
 			return e.AfterTurn(ctx, AfterTurnParams{SessionID: c.id, SessionKey: c.key, Messages: all(c, false), PrePromptMessageCount: len(c.active) - 2})
 		},
+		func(ctx context.Context, e *Engine, c *conversation, rng *rand.Rand) error { // an older form of an edited message
+			var edited []int
+			for n, i := range c.active {
+				if len(c.entries[i].forms) > 0 {
+					edited = append(edited, n)
+				}
+			}
+			if len(edited) == 0 {
+				return nil
+			}
+			if err := reread(ctx, e, c, rng); err != nil {
+				return err
+			}
+			n := edited[rng.IntN(len(edited))]
+			m := &c.entries[c.active[n]]
+			text := m.text
+			defer func() { m.text = text }()
+			m.text = m.forms[rng.IntN(len(m.forms))]
+			if rng.IntN(2) == 0 {
+				return e.AfterTurn(ctx, AfterTurnParams{SessionID: c.id, SessionKey: c.key, Messages: []json.RawMessage{c.wire(c.active[n], false)}})
+			}
+			_, err := e.Bootstrap(ctx, BootstrapParams{SessionID: c.id, SessionKey: c.key, History: c.page(n, n+1)})
+			return err
+		},
+		func(ctx context.Context, e *Engine, c *conversation, rng *rand.Rand) error { // a copy of another precision
+			if err := reread(ctx, e, c, rng); err != nil {
+				return err
+			}
+			p := precisions[rng.IntN(len(precisions))]
+			var ms []json.RawMessage
+			for _, i := range c.active {
+				stamp := p.write(c.entries[i].at)
+				if stamp != "" {
+					stamp = `,"timestamp":` + stamp
+				}
+				ms = append(ms, raw(fmt.Sprintf(`{"role":%q,"content":%s%s}`, c.entries[i].role, encodeText(c.entries[i].text), stamp)))
+			}
+			_, err := e.IngestBatch(ctx, IngestBatchParams{SessionID: c.id, SessionKey: c.key, Messages: ms})
+			return err
+		},
+		func(ctx context.Context, e *Engine, c *conversation, rng *rand.Rand) error { // the session's own export
+			return carry(ctx, e, e, c.key)
+		},
+		func(ctx context.Context, e *Engine, c *conversation, _ *rand.Rand) error { // the transcript gets another generation
+			c.generation++
+			return nil
+		},
+		func(ctx context.Context, e *Engine, c *conversation, _ *rand.Rand) error { // the session id rotates, the conversation goes on
+			c.id += "c"
+			c.turns = nil
+			return nil
+		},
+		func(ctx context.Context, e *Engine, c *conversation, rng *rand.Rand) error { // one message, or all before a time
+			if len(c.entries) == 0 || rng.IntN(4) > 0 {
+				return nil
+			}
+			if err := reread(ctx, e, c, rng); err != nil {
+				return err
+			}
+			i := rng.IntN(len(c.entries))
+			f := Forgetting{Session: c.key, Before: time.UnixMilli(c.entries[i].at + 1)}
+			from := 0
+			if rng.IntN(2) == 0 {
+				from = i
+			}
+			rows, err := e.Selected(ctx, f)
+			if err != nil {
+				return err
+			}
+			var seqs []int64
+			for _, m := range rows {
+				if m.Time.UnixMilli() >= c.entries[from].at && m.Kind != index.Summary {
+					seqs = append(seqs, m.Seq)
+				}
+			}
+			for n := from; n <= i; n++ {
+				c.entries[n].gone = true
+			}
+			c.forgot = true
+			if len(seqs) == 0 {
+				return nil
+			}
+			_, err = e.store.Forget(ctx, index.Selection{Seqs: seqs, At: fixedClock()}) // what waits for the files is not of interest here
+			return err
+		},
 		func(ctx context.Context, e *Engine, c *conversation, _ *rand.Rand) error { // a compaction
 			_, err := e.Compact(ctx, CompactParams{SessionID: c.id, SessionKey: c.key})
 			return err
 		},
 	}
+}
+
+// carry brings what is stored of a session, and marks of all that was forgotten, into a store.
+func carry(ctx context.Context, from, to *Engine, key string) error {
+	for after := (*Forgotten)(nil); from != to; {
+		page, err := from.ExportForgotten(ctx, after)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		if _, err := to.RestoreForgotten(ctx, page); err != nil {
+			return err
+		}
+		after = &page[len(page)-1]
+	}
+	page, err := from.Export(ctx, key, "", 0)
+	if err != nil {
+		return err
+	}
+	_, err = to.Restore(ctx, page.Messages)
+	return err
 }
 
 // However the messages of sessions arrive, in random order and again and again, with edits, cut
@@ -242,6 +373,8 @@ func modelStore(t *testing.T, dir string, seed uint64, sequences int) {
 	steps := modelSteps()
 	opts := &Options{Runtime: summarizing{"what happened so far"}}
 	e, done := openAt(t, dir, nil, opts)
+	other, otherDone := openAt(t, dir+"-other", nil, &Options{Runtime: summarizing{"what happened so far"}})
+	defer otherDone()
 	for n := range sequences {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
 		c := &conversation{key: fmt.Sprintf("agent:main:explicit:m%d", n), id: "t", prefix: "e", clock: day}
@@ -262,6 +395,17 @@ func modelStore(t *testing.T, dir string, seed uint64, sequences int) {
 			t.Error(err)
 		}
 		compareModel(t, e, c, fmt.Sprintf("seed %d/%d, steps %v", seed, n, trail))
+		if n%5 == 0 && len(c.entries) > 0 { // it goes on in another store, where the source is read again
+			if err := carry(t.Context(), e, other, c.key); err != nil {
+				t.Error(err)
+			}
+			for _, step := range []int{4, copyStep, 4} {
+				if err := steps[step](t.Context(), other, c, rng); err != nil {
+					t.Error(err)
+				}
+			}
+			compareModel(t, other, c, fmt.Sprintf("elsewhere, seed %d/%d, steps %v", seed, n, trail))
+		}
 		if t.Failed() {
 			break
 		}

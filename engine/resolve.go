@@ -232,8 +232,13 @@ func (r *resolver) byPlace(ctx context.Context, c candidate) (keys []string, v i
 			continue
 		}
 		if id.Seq == 0 {
-			_, _, err := r.chain(ctx, c.exact, func(_ string, id index.Identity) (bool, error) { return id.Seq == 0, nil })
-			return c.own, c.version, true, err
+			_, found, err := r.chain(ctx, c.exact, func(_ string, id index.Identity) (bool, error) { return id.Seq == 0, nil })
+			if found || err != nil || r.restoring {
+				return c.own, c.version, true, err
+			}
+			// What it says now was not known when it was forgotten; copies without its place say it too.
+			more, err := r.freshKeys(ctx, c, true)
+			return append(slices.Clone(c.own), more...), c.version, true, err
 		}
 		row, err := r.row(ctx, id.Seq)
 		if err != nil {
@@ -398,8 +403,7 @@ func (r *resolver) byContent(ctx context.Context, c candidate) (hit, error) {
 	}
 	for _, second := range c.buckets() {
 		h, ok, err := r.chain(ctx, c.within(second), r.accepts(ctx, c, func(row *index.Message) bool {
-			moments, _ := momentsOf(row.Keys, c.mark)
-			return slices.ContainsFunc(moments, func(ms int64) bool { return sameMoment(ms, c.ms) })
+			return slices.ContainsFunc(finest(row.Keys, c.mark), func(ms int64) bool { return sameMoment(ms, c.ms) })
 		}))
 		if ok || err != nil {
 			return h, err
