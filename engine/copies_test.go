@@ -127,6 +127,29 @@ func TestCopiesOfOtherPrecision(t *testing.T) {
 	}
 }
 
+// A history that is handed over whole after each message grows by that message, also where it says again
+// what was said, and whatever is told of the times.
+func TestGrowingHistory(t *testing.T) {
+	e := open(t, nil, nil)
+	for i, p := range precisions {
+		for _, way := range []string{"batch", "transcript", "rewritten"} {
+			key := fmt.Sprintf("agent:main:explicit:%s-%d", way, i)
+			all := saidAt(p.write)
+			for n := range all {
+				as := way
+				if way == "rewritten" {
+					as = fmt.Sprint(way, n, "-") // under new ids each time
+				}
+				copies(t, e, key, as, all[:n+1])
+				if got := len(rows(t, e, key)); got != n+1 {
+					t.Errorf("%s (%s): %d rows after %d messages: %s", p.name, way, got, n+1, list(t, e, key))
+					break
+				}
+			}
+		}
+	}
+}
+
 func list(t *testing.T, e *Engine, key string) string {
 	t.Helper()
 	var b strings.Builder

@@ -256,11 +256,9 @@ func (e *Engine) record(ctx context.Context, d delivery, sc Scope, msgs []messag
 	}
 	rows := make([]index.Message, 0, len(msgs))
 	for _, c := range all {
-		keys, version, err := append(c.own, c.exact(1)), c.version, error(nil)
-		if c.role != "summary" { // the same words about the same history are the same summary
-			if keys, version, err = r.resolve(ctx, c); err != nil {
-				return nil, index.Appended{}, err
-			}
+		keys, version, err := r.resolve(ctx, c)
+		if err != nil {
+			return nil, index.Appended{}, err
 		}
 		if kept[c.at] >= d.known {
 			row := e.row(&msgs[c.at], d.items[kept[c.at]], sc, d.sessionID, kinds[c.at], keys)

@@ -322,9 +322,9 @@ func (e *Engine) saveHistory(ctx context.Context, a accepted, ends func() bool, 
 		step = journalChunk
 	}
 	var total saved
-	for end := 0; ; from = end - 1 { // neighbours tell of the branch
+	for {
 		partial := a.History[0].Seq > 1 || from > 0
-		end = turnEnd(a.History, from+step)
+		end := turnEnd(a.History, from+step)
 		d := delivery{key: a.Key, sessionID: a.SessionID, partial: partial, page: true, batch: batch, ends: end == len(a.History) && ends()}
 		for _, h := range a.History[from:end] {
 			d.items = append(d.items, item{
@@ -342,6 +342,7 @@ func (e *Engine) saveHistory(ctx context.Context, a accepted, ends func() bool, 
 		if err != nil || end == len(a.History) {
 			return total, err
 		}
+		from = end - 1 // neighbours tell of the branch
 	}
 }
 
