@@ -250,7 +250,7 @@ func (m *Memory) searchFiles(ctx context.Context, p MemorySearchParams, s seen, 
 // find searches the index of the files.
 func (nb *notebook) find(ctx context.Context, m *Memory, p MemorySearchParams, s seen) ([]found, *recall.Trace, error) {
 	res, err := nb.search.Search(ctx, recall.Request{
-		Question: recall.Question{Text: p.Query}, Filter: index.Filter{Scopes: s.files}, K: depth(p.MaxResults),
+		Question: recall.Question{Text: p.Query}, Filter: index.Filter{Scopes: s.files}, K: depth(p.MaxResults), Asked: m.engine.now(),
 		WordsOnly: p.LexicalOnly, Wait: meaningWait(ctx, m.usualWait()),
 	})
 	if err != nil {
@@ -311,7 +311,7 @@ func (m *Memory) searchSessions(ctx context.Context, p MemorySearchParams, s see
 	}
 	// Who looks something up wants tool output too, also where it is not recalled unasked.
 	res, err := m.engine.search.Search(ctx, recall.Request{
-		Question: recall.Question{Text: p.Query}, Filter: s.scope.filter(nil), K: depth(p.MaxResults),
+		Question: recall.Question{Text: p.Query}, Filter: s.scope.filter(nil), K: depth(p.MaxResults), Asked: m.engine.now(),
 		WordsOnly: p.LexicalOnly, Wait: meaningWait(ctx, m.usualWait()),
 	})
 	if err != nil {

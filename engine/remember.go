@@ -192,8 +192,11 @@ func (e *Engine) askedAt(c recallCall) time.Time {
 		s := q.stamp
 		return time.Date(s.Year(), s.Month(), s.Day(), s.Hour(), s.Minute(), 0, 0, e.opts.Location)
 	}
-	return e.opts.Clock().In(e.opts.Location)
+	return e.now()
 }
+
+// now is the clock in the user's zone.
+func (e *Engine) now() time.Time { return e.opts.Clock().In(e.opts.Location) }
 
 // version identifies what is stored, as far as it can be recalled.
 func (e *Engine) version() string {

@@ -150,6 +150,7 @@ type toolSystem struct {
 
 // Rank asks the tool as the owner's main session.
 func (t *toolSystem) Rank(ctx context.Context, q Query, k int) (Ranked, error) {
+	t.now = t.lib.clock(q)
 	started := time.Now()
 	p := engine.MemorySearchParams{Query: q.Text, MaxResults: k, Corpus: engine.SourceSessions}
 	p.SessionKey = "agent:" + t.lib.Agent + ":main"

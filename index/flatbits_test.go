@@ -179,6 +179,7 @@ func BenchmarkFlat(b *testing.B) {
 		var admit bitset
 		admit.addRange(0, n)
 		scan := func(b *testing.B) {
+			b.Helper()
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := f.nearest(b.Context(), q, admit, 150); err != nil {

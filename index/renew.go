@@ -87,7 +87,7 @@ func (r *renewal) write(b *wordBatch) error {
 	written, err := r.put(b)
 	if err == nil {
 		r.to = b.to
-		r.words.follow.written = written
+		r.follow.written = written
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (r *renewal) write(b *wordBatch) error {
 // aside too. Questions wait meanwhile.
 func (w *words) swap(ctx context.Context) error {
 	select {
-	case <-w.coming.words.follow.onDisk(): // closing would let go of what is not
+	case <-w.coming.follow.onDisk(): // closing would let go of what is not
 	case <-ctx.Done():
 		return ctx.Err()
 	}

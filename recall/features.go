@@ -46,7 +46,7 @@ func (s *Searcher) Examples(ctx context.Context, r Request) ([]Example, error) {
 	first.w.Look = 0
 	t := &Trace{}
 	q, when := first.ask(r)
-	l, err := first.retrieve(ctx, r, q, t)
+	l, err := first.retrieve(ctx, when.meant(r), q, t)
 	if err != nil {
 		return nil, err
 	}

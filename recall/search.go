@@ -94,7 +94,7 @@ func (s *Searcher) Search(ctx context.Context, r Request) (*Result, error) {
 		t.Asked = "only stop words"
 		return res, nil
 	}
-	legs, err := s.retrieve(ctx, r, q, t)
+	legs, err := s.retrieve(ctx, when.meant(r), q, t)
 	if err != nil {
 		return nil, err
 	}

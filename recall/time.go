@@ -148,6 +148,16 @@ func (t times) asked(q []terms.QueryTerm) []terms.QueryTerm {
 	return out
 }
 
+// meant is what to embed of a question: without a time from which another is told.
+func (t times) meant(r Request) Request {
+	if t.other && t.text == r.Question.Text {
+		for _, s := range t.spans {
+			r.Question.Text = strings.Replace(r.Question.Text, t.text[s.Start:s.End], "", 1)
+		}
+	}
+	return r
+}
+
 // past leaves out times to come: nothing was said then.
 func past(spans []when.Span, asked time.Time) []when.Span {
 	return slices.DeleteFunc(spans, func(s when.Span) bool { return s.From.After(asked) })

@@ -58,7 +58,7 @@ func TestMemoryCalls(t *testing.T) {
 		if err := json.Unmarshal(line, &c); err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.Post(ts.URL+"/v1/agents/main/"+c.Call, "application/json", bytes.NewReader(c.Params)) //nolint:noctx // of a test server
+		res, err := http.Post(ts.URL+"/v1/agents/main/"+c.Call, "application/json", bytes.NewReader(c.Params))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestNoMemoryTools(t *testing.T) {
 	srv := NewServer(ServerOptions{Open: e.open})
 	ts := httptest.NewServer(srv)
 	defer ts.Close()
-	res, err := http.Post(ts.URL+"/v1/agents/main/memorySearch", "application/json", strings.NewReader(`{"query":"x"}`)) //nolint:noctx // of a test server
+	res, err := http.Post(ts.URL+"/v1/agents/main/memorySearch", "application/json", strings.NewReader(`{"query":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
