@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 		{"what is the ssh port of the attic server?", id("server is 22"), 760, nil, FateSuperseded, id("49222")},
 		{"who fills the printer?", id("49222"), 20_000, nil, FateNotRetrieved, "holds no word"},
 		{"who fills the printer?", id("floor 88 "), 20_000, nil, FateOutRanked, "rank"},
-		{"can a printer be a thing?", id("floor 1 "), 20_000, nil, FateGated, "likely"},
+		{"can a printer be a thing?", id("floor 0 "), 20_000, nil, FateGated, "likely"},
 	} {
 		p := AssembleParams{SessionKey: mainKey, Messages: c.history, Prompt: c.prompt, TokenBudget: c.budget, SenderIsOwner: &owner}
 		before, err := e.Assemble(t.Context(), p)

@@ -212,24 +212,27 @@ func (e *Engine) few() bool {
 	return v.Stats().Messages < fewMessages
 }
 
-// dropWeak leaves out hits far below the best match, be that among the hits or on screen: what is a
+// dropWeak leaves out hits far below the best match, be that among the hits or on screen, by what the legs make of them: what is a
 // scrap beside what the model sees already is no answer.
 func (t *RecallTrace) dropWeak(hits []recall.Hit) []recall.Hit {
-	best := hits[0].Score
-	if t.Search != nil && len(t.Search.Candidates) > 0 { // the best match may be on screen
-		best = max(best, t.Search.Candidates[0].Score)
+	best := 0.0
+	for _, h := range hits {
+		best = max(best, h.Fused)
 	}
-	least := best * weakest
-	for i, h := range hits {
-		if h.Score >= least {
+	if t.Search != nil { // the best match may be on screen
+		for _, c := range t.Search.Candidates {
+			best = max(best, c.Score-c.Look)
+		}
+	}
+	var kept []recall.Hit
+	for _, h := range hits {
+		if h.Fused >= best*weakest {
+			kept = append(kept, h)
 			continue
 		}
-		for _, weak := range hits[i:] {
-			t.Dropped = append(t.Dropped, TraceDrop{ID: weak.Message.ID, Reason: "far below the best match"})
-		}
-		return hits[:i]
+		t.Dropped = append(t.Dropped, TraceDrop{ID: h.Message.ID, Reason: "far below the best match"})
 	}
-	return hits
+	return kept
 }
 
 // pack chooses the records that fit and renders the block.

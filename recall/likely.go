@@ -16,7 +16,7 @@ const LikelyVersion = 1
 //	p = 1 / (1 + exp(-(-6.493 + 1.078 matched + 2.408 √text + 3.034 relative + 1.617 confidence)))
 //
 // of the share of the question's idf mass that the candidate holds (matched), its own words' score
-// against the most they could have (text), its Score against the best one's (relative), and the
+// against the most they could have (text), its fused score against the best one's (relative), and the
 // confidence that the store answers at all. The coefficients were fitted on the first ten hits of
 // 2,950 questions to eleven sets (chats, assistant logs, meetings, articles, an agent's work, notes;
 // four languages), every set weighing the same; a quarter of the questions had no answer.
@@ -28,7 +28,7 @@ const LikelyVersion = 1
 func (s *scorer) likely(c *candidate, best, confidence float64, l *meaning, emb embed.Embedder) float64 {
 	relative := 0.0
 	if best > 0 {
-		relative = clamp(c.Score/best, 0)
+		relative = clamp(c.fused/best, 0)
 	}
 	x := -6.493 + 1.078*s.mass(c) + 2.408*math.Sqrt(s.share(c)) + 3.034*relative + 1.617*confidence
 	return math.Sqrt(1 / (1 + math.Exp(-x-trained(c, l, emb))))

@@ -42,6 +42,7 @@ type Request struct {
 type Hit struct {
 	Message index.Message
 	Score   float64  // fused; comparable within one search only
+	Fused   float64  // Score before the second look
 	Lexical float64  // share of Score owed to the words, before fusion weights
 	Dense   float64  // cosine of the best of message and passages, -1..1; 0 when the dense leg did not run
 	Why     []string // short reasons for a reader: matched words, "near in meaning", "same session as ..."

@@ -229,11 +229,15 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 			want[x.hash] = true
 		}
 	}
+	best := 0.0
+	for _, c := range ranked {
+		best = math.Max(best, c.fused)
+	}
 	said := make([]statement, len(keep))
 	for i, c := range keep {
 		said[i] = statement{c.row, rows[i].Text, s.analyzer.Matches(rows[i].Text, c.row.Lang, want)}
 		h := hitOf(rows[i], c, sc, said[i].matches)
-		h.Likely, h.Words = sc.likely(c, ranked[0].Score, t.Confidence, l, s.emb), math.Sqrt(sc.share(c))
+		h.Likely, h.Words = sc.likely(c, best, t.Confidence, l, s.emb), math.Sqrt(sc.share(c))
 		res.Hits = append(res.Hits, h)
 	}
 	for older, newer := range supersede(said, sc.masses()) {
@@ -264,7 +268,7 @@ func (s *Searcher) finish(ctx context.Context, r Request, ranked []*candidate, s
 
 // hitOf makes a candidate presentable: which words matched and where.
 func hitOf(m index.Message, c *candidate, sc *scorer, matches []terms.Match) Hit {
-	h := Hit{Message: m, Score: c.Score, Lexical: c.Lexical}
+	h := Hit{Message: m, Score: c.Score, Fused: c.fused, Lexical: c.Lexical}
 	if !math.IsNaN(c.Cosine) {
 		h.Dense = c.Cosine
 	}
