@@ -3,9 +3,13 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"hark/embed/embedtest"
+	"hark/index"
 )
 
 // precision writes the time of a message as another program would.
@@ -125,6 +129,39 @@ func TestCopiesOfOtherPrecision(t *testing.T) {
 			t.Errorf("%s: %d came back: %s", p.name, got, list(t, e, p.key))
 		}
 	}
+}
+
+// TIME-01: what was stored without a time gets its own as soon as a copy tells it, and its place in the
+// order of the session.
+func TestTimeLearned(t *testing.T) {
+	dir := t.TempDir()
+	e, done := openAt(t, dir, embedtest.Hashed(16), nil)
+	copies(t, e, mainKey, "batch", saidAt(precisions[9].write))
+	commit(t, e, turn(mainKey, "live", user("the kite is in the hall", fixedClock().UnixMilli()-5)))
+	copies(t, e, mainKey, "batch", saidAt(precisions[0].write))
+	var want []int64
+	for _, m := range saidAt(precisions[0].write) {
+		want = append(want, mustDecode(t, string(m)).at.UnixMilli())
+	}
+	want = append(want, fixedClock().UnixMilli()-5)
+	for range 2 {
+		var got []int64
+		for _, m := range rows(t, e, mainKey) {
+			got = append(got, m.Time.UnixMilli())
+			if m.TimeSource != index.FromMessage {
+				t.Errorf("%q has its time from %d", m.Text, m.TimeSource)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("times %v, want %v", got, want)
+		}
+		if block, _ := question(t, e, otherKey, "where is the tent?"); !strings.Contains(block, "2026-11-30") {
+			t.Error(block)
+		}
+		done()
+		e, done = openAt(t, dir, embedtest.Hashed(16), nil)
+	}
+	done()
 }
 
 // A history that is handed over whole after each message grows by that message, also where it says again

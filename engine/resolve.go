@@ -270,6 +270,7 @@ const maxKeys = 16
 // the row lacks them.
 func (r *resolver) complete(ctx context.Context, c candidate, row *index.Message, keys []string) ([]string, index.Version, error) {
 	c.version.Old = isOlder(row, c.version, c.text)
+	c.version.Dates = c.timed && row.TimeSource != index.FromMessage && c.role != "summary"
 	moments, marked := momentsOf(row.Keys, c.mark)
 	if r.restoring || len(row.Keys) >= maxKeys || marked && (c.ms == 0 || slices.Contains(moments, c.ms)) {
 		return keys, c.version, nil

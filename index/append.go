@@ -227,6 +227,11 @@ func (a *appending) message(ctx context.Context, m *Message) (int64, error) {
 			return 0, err
 		}
 	}
+	if found > 0 && m.Version.Dates && m.TimeSource == FromMessage {
+		if err := a.date(ctx, m, found); err != nil {
+			return 0, err
+		}
+	}
 	if found > 0 && strings.HasPrefix(m.Keys[0], entryKey) {
 		updated, err := a.update(ctx, m, found, byFirst)
 		if err != nil {
@@ -323,7 +328,7 @@ func (a *appending) reused(ctx context.Context, m *Message, seq int64) (bool, er
 		row.Time.UnixMilli() != m.Time.UnixMilli(), nil
 }
 
-// update replaces the text of a row if it differs; sender, session and time stay. A row that was
+// update replaces the text of a row if it differs; sender and session stay. A row that was
 // found by another key than its entry takes the entry's text only where it had no entry before.
 func (a *appending) update(ctx context.Context, m *Message, seq int64, byEntry bool) (bool, error) {
 	row, err := scanMessage(a.tx.StmtContext(ctx, a.s.stmts.whole).QueryRowContext(ctx, seq))
@@ -342,6 +347,16 @@ func (a *appending) update(ctx context.Context, m *Message, seq int64, byEntry b
 	return true, a.replace(ctx, &row)
 }
 
+// date gives a row the time that the message itself tells.
+func (a *appending) date(ctx context.Context, m *Message, seq int64) error {
+	row, err := scanMessage(a.tx.StmtContext(ctx, a.s.stmts.whole).QueryRowContext(ctx, seq))
+	if err != nil || row.TimeSource == FromMessage {
+		return err
+	}
+	row.Time, row.TimeSource, row.Version.Said = m.Time, m.TimeSource, m.Version.Said
+	return a.replace(ctx, &row)
+}
+
 // confirm notes that a row's text was given again, by a later version than was known.
 func (a *appending) confirm(ctx context.Context, row, m *Message) error {
 	if !m.Version.Edited.After(row.Version.Edited) && !m.Version.Said.After(row.Version.Said) {
@@ -354,8 +369,8 @@ func (a *appending) confirm(ctx context.Context, row, m *Message) error {
 
 // replace writes a row that is stored already, with all that is derived from it.
 func (a *appending) replace(ctx context.Context, row *Message) error {
-	if _, err := a.tx.ExecContext(ctx, `UPDATE messages SET text=?, caption=?, raw=?, kind=?, mark=?, said_ms=?, edited_ms=? WHERE seq=?`,
-		row.Text, row.Caption, []byte(row.Raw), row.Kind, row.Version.Mark, milliOf(row.Version.Said), milliOf(row.Version.Edited), row.Seq); err != nil {
+	if _, err := a.tx.ExecContext(ctx, `UPDATE messages SET time_ms=?, time_source=?, text=?, caption=?, raw=?, kind=?, mark=?, said_ms=?, edited_ms=? WHERE seq=?`,
+		row.Time.UnixMilli(), row.TimeSource, row.Text, row.Caption, []byte(row.Raw), row.Kind, row.Version.Mark, milliOf(row.Version.Said), milliOf(row.Version.Edited), row.Seq); err != nil {
 		return err
 	}
 	res, err := a.tx.ExecContext(ctx, `INSERT INTO changes(seq) VALUES(?)`, row.Seq)

@@ -217,13 +217,13 @@ func (c *columns) session(id uint32) *session {
 	return s
 }
 
-// replace puts a new document and kind in a row's place.
+// replace puts a new document, kind and time in a row's place.
 func (c *columns) replace(slot int, h rec, raw []byte, d terms.Doc) {
 	r := &c.rows[slot]
 	c.count(r, c.doc(r), -1)
 	c.mark(slot, false)
 	c.delist(c.sessions[r.session], int32(slot))
-	r.kind, r.flags, r.lang, r.main = h.kind, h.flags, h.lang, h.main
+	r.kind, r.flags, r.lang, r.main, r.time = h.kind, h.flags, h.lang, h.main, h.time
 	r.words, r.doc = uint32(d.Words()), c.arena.add(raw)
 	c.count(r, d, 1)
 	c.mark(slot, true)

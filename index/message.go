@@ -59,6 +59,7 @@ type Version struct {
 	Said   time.Time // what this form says of its message's time; zero where it says nothing
 	Edited time.Time // when this form was written; zero where unknown
 	Old    bool      // the row has a newer form; not stored
+	Dates  bool      // the row got its time from elsewhere and takes the message's; not stored
 }
 
 // Receipt makes a batch idempotent: the same Key and Digest again is a duplicate,
