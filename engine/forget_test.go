@@ -144,6 +144,35 @@ func TestForgetWhileEmbedding(t *testing.T) {
 	}
 }
 
+// A history that is accepted and not stored yet is there to be forgotten, and to be exported.
+func TestForgetWhatIsAccepted(t *testing.T) {
+	dir := t.TempDir()
+	e, done := openAt(t, dir, nil, nil)
+	var h []HistoryEntry
+	for i := range journalFrom + 200 {
+		text := fmt.Sprintf("statement %d", i)
+		if i%300 == 299 {
+			text = fmt.Sprintf("the quetzalcoatl number %d", i)
+		}
+		h = append(h, HistoryEntry{EntryID: fmt.Sprint("e", i), Seq: int64(i + 1), Message: user(text, day+int64(i)*1000)})
+	}
+	for _, want := range []int{4, 0} { // and handed over again it stays away
+		if _, err := e.Bootstrap(t.Context(), BootstrapParams{SessionID: "s", SessionKey: mainKey, History: h}); err != nil {
+			t.Fatal(err)
+		}
+		if page, err := e.Export(t.Context(), "", "", 0); err != nil || len(page.Messages) < selectChunk {
+			t.Errorf("%d exported: %v", len(page.Messages), err)
+		}
+		forget(t, e, Forgetting{Match: "Quetzalcoatl"}, want)
+		nowhere(t, dir, "quetzalcoatl")
+	}
+	if n := total(t, e); n != len(h)-4 {
+		t.Errorf("%d rows", n)
+	}
+	done()
+	nowhere(t, dir, "quetzalcoatl")
+}
+
 // DEL-01: every id that is shown is accepted, as it is shown; one that is not stored is an error and
 // nothing is forgotten. A block that showed the message does so no more.
 func TestShownIDsAreAccepted(t *testing.T) {
