@@ -147,7 +147,8 @@ func TestForgetWhileEmbedding(t *testing.T) {
 // A history that is accepted and not stored yet is there to be forgotten, and to be exported.
 func TestForgetWhatIsAccepted(t *testing.T) {
 	dir := t.TempDir()
-	e, done := openAt(t, dir, nil, nil)
+	emb := gated{embedtest.Hashed(16), make(chan struct{})}
+	e, done := openAt(t, dir, emb, nil)
 	var h []HistoryEntry
 	for i := range journalFrom + 200 {
 		text := fmt.Sprintf("statement %d", i)
@@ -160,10 +161,24 @@ func TestForgetWhatIsAccepted(t *testing.T) {
 		if _, err := e.Bootstrap(t.Context(), BootstrapParams{SessionID: "s", SessionKey: mainKey, History: h}); err != nil {
 			t.Fatal(err)
 		}
+		if want > 0 { // while nothing is stored, neither answers with less than there is
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if rows, err := e.Selected(ctx, Forgetting{Match: "quetzalcoatl"}); err == nil {
+				t.Errorf("%d rows selected of what is not stored", len(rows))
+			}
+			if page, err := e.Export(ctx, "", "", 0); err == nil {
+				t.Errorf("%d exported of what is not stored", len(page.Messages))
+			}
+			cancel()
+			close(emb.open)
+		}
 		if page, err := e.Export(t.Context(), "", "", 0); err != nil || len(page.Messages) < selectChunk {
 			t.Errorf("%d exported: %v", len(page.Messages), err)
 		}
 		forget(t, e, Forgetting{Match: "Quetzalcoatl"}, want)
+		if err := e.store.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		nowhere(t, dir, "quetzalcoatl")
 	}
 	if n := total(t, e); n != len(h)-4 {
