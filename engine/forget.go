@@ -43,9 +43,6 @@ func (e *Engine) Selected(ctx context.Context, f Forgetting) ([]index.Message, e
 	if !f.All && !cond {
 		return nil, nil
 	}
-	if err := e.journal.wait(ctx); err != nil { // what is accepted is there to be forgotten too
-		return nil, err
-	}
 	if err := e.Settle(ctx); err != nil { // what was accepted belongs to it
 		return nil, err
 	}
