@@ -152,7 +152,7 @@ func (m *Memory) notebook(ctx context.Context, c Corpora) (*notebook, error) {
 	case nb == nil:
 		sum := sha256.Sum256([]byte(c.Workspace))
 		dir := filepath.Join(m.dir, hex.EncodeToString(sum[:8]))
-		if nb, err = openNotebook(ctx, dir, ws, m.emb, m.opts.Recall, m.log); err != nil {
+		if nb, err = openNotebook(ctx, dir, ws, m.emb, m.opts.Recall, m.engine.opts.KeepSecrets, m.log); err != nil {
 			return nil, fmt.Errorf("open the index of memory files: %w", err)
 		}
 		if m.opts.Watch {

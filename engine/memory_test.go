@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -322,6 +323,38 @@ func TestMemoryOddFiles(t *testing.T) {
 	}
 	if got, _ := lookUp(t, m, mainKey, "heron", ofMemory); len(got) > 0 && got[0] == "memory/nul.md" {
 		t.Error("an unreadable file has hits")
+	}
+}
+
+// What is a secret in a note is found by the words around it, and its text is in no file of the index.
+func TestMemoryMasksSecrets(t *testing.T) {
+	const key, word = "sk-proj-Zx81LqPw03nTrYbVd5Kc7Gm2Hs9Ja4Ef6", "hunter2Correct9Horse"
+	m, _, _ := memoryOver(t, nil, map[string]string{
+		"MEMORY.md": "# Keys\n\nThe api key of the weather station:\nWEATHER_API_KEY=" + key + "\nexport ROUTER_PASSWORD='" + word + "'\n\n# Port\n\nThe port of the weather station is 8123.\n",
+	})
+	got, res := lookUp(t, m, mainKey, "api key of the weather station", ofMemory)
+	if len(got) == 0 || res.Results[0].StartLine != 1 || strings.Contains(fmt.Sprint(res), key) {
+		t.Errorf("%+v", res)
+	}
+	if _, res := lookUp(t, m, mainKey, "port of the weather station", ofMemory); len(res.Results) == 0 || res.Results[0].StartLine != 7 {
+		t.Errorf("lines moved: %+v", res.Results)
+	}
+	dir := m.dir
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(key)) || bytes.Contains(bytes.ToLower(data), []byte(strings.ToLower(word))) {
+			t.Errorf("%s holds a secret", d.Name())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,13 +28,14 @@ import (
 // of it. The lines of a chunk are not in the row, so that a change above it costs nothing: they are in
 // the manifest, one value for each file in the state bucket "files".
 type notebook struct {
-	dir    string
-	store  *index.Store
-	worker *worker // nil: words only
-	search *recall.Searcher
-	log    *slog.Logger
-	now    func() time.Time      // the clock of the file system, not the engine's
-	watch  *memorybridge.Watcher // nil where nothing is watched
+	dir         string
+	store       *index.Store
+	worker      *worker // nil: words only
+	search      *recall.Searcher
+	log         *slog.Logger
+	keepSecrets bool                  // index them as they stand
+	now         func() time.Time      // the clock of the file system, not the engine's
+	watch       *memorybridge.Watcher // nil where nothing is watched
 
 	ctx    context.Context // of syncs, which outlive their callers
 	cancel context.CancelFunc
@@ -84,11 +85,11 @@ type chunkAt struct {
 }
 
 // notebookLayout is the version of chunks and manifest; a notebook of another one is made anew.
-const notebookLayout = "1"
+const notebookLayout = "2"
 
 // openNotebook opens the index in dir, and makes it anew where it cannot be used.
-func openNotebook(ctx context.Context, dir string, ws memorybridge.Workspace, emb embed.Embedder, opts *recall.Options, log *slog.Logger) (*notebook, error) {
-	nb := &notebook{dir: dir, ws: ws, log: log, now: time.Now, files: map[string]*noted{}, chunks: map[string]chunkAt{}, dirty: true}
+func openNotebook(ctx context.Context, dir string, ws memorybridge.Workspace, emb embed.Embedder, opts *recall.Options, keepSecrets bool, log *slog.Logger) (*notebook, error) {
+	nb := &notebook{dir: dir, keepSecrets: keepSecrets, ws: ws, log: log, now: time.Now, files: map[string]*noted{}, chunks: map[string]chunkAt{}, dirty: true}
 	err := nb.load(ctx)
 	if errors.Is(err, index.ErrLocked) || err != nil && ctx.Err() != nil {
 		return nil, err

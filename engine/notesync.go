@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"time"
 
+	"hark/engine/mask"
 	"hark/index"
 	"hark/memorybridge"
 )
@@ -238,6 +239,12 @@ func (b *syncBatching) file(ws memorybridge.Workspace, f memorybridge.File) erro
 	}
 	doc := memorybridge.Parse(f.Path, text)
 	rows, list, private := chunkRows(f.Path, f.Class, doc)
+	if !b.nb.keepSecrets { // by chunk: the line numbers are the file's
+		for i := range rows {
+			rows[i].Text, _ = mask.Text(rows[i].Text)
+		}
+		doc.Title, _ = mask.Text(doc.Title)
+	}
 	next.Private, next.Title, next.Chunks = private, doc.Title, list
 	b.change(f.Path, was, next, rows)
 	if was == nil {
