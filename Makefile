@@ -39,8 +39,9 @@ lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
 	$(LINT) run ./...
 
-unit: ## the tests, with the race detector, and the long ones without it
-	$(GO) test -race -timeout 10m ./...
+unit: ## the tests, with the race detector, and the long ones and those of the program without it
+	$(GO) test -race -timeout 10m $$($(GO) list ./... | grep -v '/cmd/hark$$')
+	$(GO) test ./cmd/hark
 	$(GO) test -run '^(TestModel|TestBounds)$$' ./engine ./eval/cache
 
 fuzz: ## every fuzz target for FUZZTIME (default 20s)
