@@ -39,10 +39,13 @@ lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
 	$(LINT) run ./...
 
-unit: ## the tests, with the race detector, and the long ones and those of the program without it
-	$(GO) test -race -timeout 10m $$($(GO) list ./... | grep -v '/cmd/hark$$')
+# What searches long or stores much takes minutes with the race detector; the last line runs it without.
+LONG := Model|Poison|FitsWhereItCan|CopiesOfOtherPrecision|BrokenHistories|WildHistories|SameHistoryAgain|SameMessagesAgain|MemoryIsNotCrowdedOut|LongHistoryInTheBackground|TurnBesideAnAcceptedHistory|OneHugeMessage|RepetitionsOverPages
+
+unit: ## the tests, with the race detector, and the long ones and the program's stories without it
+	$(GO) test -race -timeout 10m -skip '^Test($(LONG))$$' $$($(GO) list ./... | grep -v '/cmd/hark$$')
+	$(GO) test -run '^(Test($(LONG))|TestBounds)$$' ./engine ./eval/cache
 	$(GO) test ./cmd/hark
-	$(GO) test -run '^(TestModel|TestBounds)$$' ./engine ./eval/cache
 
 fuzz: ## every fuzz target for FUZZTIME (default 20s)
 	@for pkg in $$($(GO) list ./...); do \
