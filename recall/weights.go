@@ -2,7 +2,7 @@ package recall
 
 // Weights are the constants of the ranking formula. They were found by coordinate search on
 // nine public retrieval sets (chats, assistant logs, tool-using agents, meetings, code search,
-// three languages) with one setting for all; the documentation has the ablation table.
+// three languages) with one setting for all; hark eval run --without NAME shows what each part is worth.
 type Weights struct {
 	K1     float64 // BM25 saturation of term frequency
 	B      float64 // length normalisation of the whole message
