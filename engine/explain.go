@@ -230,7 +230,7 @@ func (j *judge) fate(m *index.Message, s *recall.Explanation) (Fate, string) {
 		return FateOutRanked, fmt.Sprintf("rank %d of %d candidates", s.Rank, j.t.Search.Pool)
 	}
 	why := j.t.Dropped[i].Reason
-	if n := j.newer(s); n != "" && (why == recall.OverBudget || why == recall.TooWeak) {
+	if n := j.newer(s); n != "" && why == recall.OverBudget {
 		return FateSuperseded, "the same person said something newer about it, which is recalled: " + n
 	}
 	switch why {

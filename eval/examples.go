@@ -3,8 +3,6 @@ package eval
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"hark/index"
@@ -76,32 +74,3 @@ func (c *collector) Rank(ctx context.Context, q Query, k int) (Ranked, error) {
 }
 
 func (c *collector) Assemble(context.Context, Query, int) (Context, error) { return Context{}, nil }
-
-// Kind is the family of a set: sets that differ in language only, and are labelled alike, are one.
-func Kind(set string) string {
-	if i := strings.LastIndexByte(set, '-'); i > 0 && len(set)-i == 3 {
-		return set[:i]
-	}
-	return set
-}
-
-// Folds deals questions out to n folds by conversation, so that no fold is asked about a conversation
-// that another one was fitted on; by question in sets with fewer conversations than folds.
-func Folds(qs []Labelled, n int) [][]Labelled {
-	convs := map[string][]string{}
-	for _, q := range qs {
-		if !slices.Contains(convs[q.Set], q.Conv) {
-			convs[q.Set] = append(convs[q.Set], q.Conv)
-		}
-	}
-	out, asked := make([][]Labelled, n), map[string]int{}
-	for _, q := range qs {
-		f := slices.Index(convs[q.Set], q.Conv) % n
-		if len(convs[q.Set]) < n {
-			f = asked[q.Set] % n
-			asked[q.Set]++
-		}
-		out[f] = append(out[f], q)
-	}
-	return out
-}

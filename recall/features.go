@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -53,7 +54,7 @@ func (s *Searcher) Examples(ctx context.Context, r Request) ([]Example, error) {
 	pool, sc := first.rank(ctx, r, q, when, l, t)
 	v := s.store.View()
 	sc.src = v
-	x := sc.features(pool, sc.dense, &l.meaning)
+	x := sc.features(pool, &l.meaning)
 	v.Close()
 	seqs := make([]int64, len(x))
 	for i, c := range pool[:len(x)] {
@@ -71,8 +72,8 @@ func (s *Searcher) Examples(ctx context.Context, r Request) ([]Example, error) {
 }
 
 // features describes the first candidates of an ordered pool, in the order of featureNames.
-func (s *scorer) features(pool []*candidate, d *dense, l *meaning) [][]float32 {
-	p := s.describe(pool, d, l)
+func (s *scorer) features(pool []*candidate, l *meaning) [][]float32 {
+	p := s.describe(pool, l)
 	out := make([][]float32, min(looks, len(pool)))
 	for i := range out {
 		out[i] = p.of(pool[i])
@@ -91,18 +92,17 @@ type pooled struct {
 	text                           map[int64]float64 // of candidates and their neighbours
 	lead                           map[*episode]float64
 	order                          map[*episode]int // of episodes by their best candidate
-	dense                          *dense
-	mean, spread                   float64 // of the cosines of the store
+	mean, spread                   float64          // of the cosines of the store
 	asks                           float64
 	rarest                         int     // the term with the greatest weight, -1 for none
 	question                       float64 // words of the question
 }
 
-func (s *scorer) describe(pool []*candidate, d *dense, l *meaning) *pooled {
-	p := &pooled{scorer: s, dense: d, spread: 1, rarest: -1,
+func (s *scorer) describe(pool []*candidate, l *meaning) *pooled {
+	p := &pooled{scorer: s, spread: 1, rarest: -1,
 		score: map[int64]float64{}, text: map[int64]float64{}, lead: map[*episode]float64{}, order: map[*episode]int{}}
-	p.lex, p.trust, p.base, p.sd = s.units(pool, d)
-	if d != nil && l != nil && l.near.SD > 1e-6 {
+	p.lex, p.trust, p.base, p.sd = s.units(pool, s.dense)
+	if s.dense != nil && l != nil && l.near.SD > 1e-6 {
 		p.mean, p.spread = l.near.Mean, l.near.SD
 	}
 	if s.asks {
@@ -139,15 +139,7 @@ func (s *scorer) describe(pool []*candidate, d *dense, l *meaning) *pooled {
 // ranks numbers the candidates by a value, greatest first, from 0.
 func ranks(pool []*candidate, value func(*candidate) float64) map[int64]int {
 	order := slices.Clone(pool)
-	slices.SortStableFunc(order, func(a, b *candidate) int {
-		switch va, vb := value(a), value(b); {
-		case va > vb:
-			return -1
-		case va < vb:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b *candidate) int { return cmp.Compare(value(b), value(a)) })
 	out := make(map[int64]int, len(order))
 	for i, c := range order {
 		out[c.seq] = i

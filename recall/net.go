@@ -102,7 +102,7 @@ var defaultNet = sync.OnceValue(func() *Net {
 //
 // Only differences between candidates mean anything to the network, so its mean over them is
 // taken off: scores stay in the unit of fuse.
-func (s *scorer) look(pool []*candidate, d *dense, l *meaning, n *Net) {
+func (s *scorer) look(pool []*candidate, l *meaning, n *Net) {
 	for _, c := range pool {
 		c.fused = c.Score
 	}
@@ -110,7 +110,7 @@ func (s *scorer) look(pool []*candidate, d *dense, l *meaning, n *Net) {
 		return
 	}
 	top := pool[:min(looks, len(pool))]
-	x := s.features(pool, d, l)
+	x := s.features(pool, l)
 	add, mean := make([]float64, len(top)), 0.0
 	for i := range top {
 		add[i] = s.w.Look * n.Score(x[i])
@@ -127,5 +127,6 @@ func (s *scorer) look(pool []*candidate, d *dense, l *meaning, n *Net) {
 }
 
 // looks is the number of candidates that are looked at twice. Of the evidence that is among the
-// candidates, 98 to 100 % is among the first hundred.
+// candidates, this share is among the first hundred (2026-12-01): LoCoMo 94 %, BEAM-100K 84 %, known
+// items 100 %, CoSQA 92 %, QMSum, whose questions have 26 answers each, 57 %, XQuAD 100 %. Other numbers were not tried.
 const looks = 100

@@ -25,7 +25,6 @@ const (
 	OverBudget = "over budget"
 	NoText     = "no text to show"
 	SaysNought = "says nothing by itself"
-	TooWeak    = "far below the best match"
 )
 
 // PackOptions bound what is packed; zero fields mean the defaults.
@@ -34,9 +33,6 @@ type PackOptions struct {
 	Cost    func(Item) int // tokens of an item as it will be rendered, header included; nil counts a token per four bytes
 	Excerpt int            // bytes of a message above which it is shown as an excerpt; default 1000
 	Items   int            // most items; default 24
-	// Weakest is the share of the best hit's score below which a hit is not shown, 0 to 1: room
-	// is not there to be filled. A newer statement of what is shown is exempt. Default 0.
-	Weakest float64
 }
 
 // Pack chooses what is shown: hits in order, each whole (or a marked excerpt of a long one),
@@ -54,11 +50,7 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 	}
 	var prints []fingerprint
 	left := o.Tokens
-	hits, weak := arrange(hits, o.Weakest)
-	for _, h := range weak {
-		dropped = append(dropped, Drop{h.Message.Seq, h.Message.ID, TooWeak})
-	}
-	for _, h := range hits {
+	for _, h := range arrange(hits) {
 		drop := func(reason string) { dropped = append(dropped, Drop{h.Message.Seq, h.Message.ID, reason}) }
 		text := strings.TrimSpace(h.Message.Text)
 		if text == "" {
@@ -94,12 +86,8 @@ func Pack(hits []Hit, o PackOptions) (items []Item, dropped []Drop) {
 	return items, dropped
 }
 
-// arrange puts each newer statement before the best hit it replaces and parts off the hits
-// below the given share of the best score.
-func arrange(hits []Hit, weakest float64) (shown, weak []Hit) {
-	if len(hits) == 0 {
-		return nil, nil
-	}
+// arrange puts each newer statement before the best hit it replaces.
+func arrange(hits []Hit) (out []Hit) {
 	at := map[int64]int{}
 	for i, h := range hits {
 		at[h.Message.Seq] = i
@@ -114,20 +102,12 @@ func arrange(hits []Hit, weakest float64) (shown, weak []Hit) {
 		if n, ok := at[hits[i].Newer]; ok && hits[i].Newer != 0 {
 			take(n)
 		}
-		shown = append(shown, hits[i])
+		out = append(out, hits[i])
 	}
-	least := hits[0].Score * weakest
-	for i, h := range hits {
-		if h.Score >= least {
-			take(i)
-		}
+	for i := range hits {
+		take(i)
 	}
-	for i, h := range hits {
-		if !taken[i] {
-			weak = append(weak, h)
-		}
-	}
-	return shown, weak
+	return out
 }
 
 // excerpt cuts the window of about n bytes that holds most matches, at the borders of words,

@@ -174,7 +174,7 @@ func (s *Searcher) rank(ctx context.Context, r Request, q []terms.QueryTerm, whe
 	if when.told(unseen(pool, r.Exclude)) {
 		t.Confidence = max(t.Confidence, sureOfTime)
 	}
-	sc.look(pool, d, &l.meaning, s.net)
+	sc.look(pool, &l.meaning, s.net)
 	for i, x := range sc.terms {
 		if x.Class == terms.Gram {
 			continue

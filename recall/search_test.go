@@ -300,7 +300,7 @@ func TestNewerStatementIsKnown(t *testing.T) {
 			t.Errorf("the newer statement is row %d, want %d", h.Newer, want)
 		}
 	}
-	items, _ := recall.Pack(res.Hits, recall.PackOptions{Tokens: 500, Weakest: .25})
+	items, _ := recall.Pack(res.Hits, recall.PackOptions{Tokens: 500})
 	at := map[int64]int{}
 	for i, it := range items {
 		at[it.Hit.Message.Seq] = i + 1

@@ -83,11 +83,16 @@ func (s *Searcher) timesOf(r Request, q []terms.QueryTerm) times {
 // another reports that a question goes on to what was before or after the time that it names. That
 // time is then no better a place to look than others.
 func (t times) another(text string) bool {
-	for _, s := range t.spans {
-		text = strings.Replace(text, t.text[s.Start:s.End], " . ", 1)
-	}
-	text = " " + strings.Join(wordsOf(text), " ") + " "
+	text = " " + strings.Join(wordsOf(t.without(text)), " ") + " "
 	return slices.ContainsFunc(others, func(o string) bool { return strings.Contains(text, o) })
+}
+
+// without takes the times out of a text.
+func (t times) without(text string) string {
+	for _, s := range t.spans {
+		text = strings.ReplaceAll(text, t.text[s.Start:s.End], " ")
+	}
+	return text
 }
 
 // others point to a time before or after the one named; those of scripts without spaces last.
@@ -103,9 +108,7 @@ func (t times) nothingElse(text string, q []terms.QueryTerm) bool {
 			return false
 		}
 	}
-	for _, s := range t.spans {
-		text = strings.ReplaceAll(text, t.text[s.Start:s.End], " ")
-	}
+	text = t.without(text)
 	for _, w := range doingChars {
 		text = strings.ReplaceAll(text, w, "")
 	}
@@ -151,9 +154,7 @@ func (t times) asked(q []terms.QueryTerm) []terms.QueryTerm {
 // meant is what to embed of a question: without a time from which another is told.
 func (t times) meant(r Request) Request {
 	if t.other && t.text == r.Question.Text {
-		for _, s := range t.spans {
-			r.Question.Text = strings.Replace(r.Question.Text, t.text[s.Start:s.End], "", 1)
-		}
+		r.Question.Text = t.without(r.Question.Text)
 	}
 	return r
 }

@@ -55,6 +55,12 @@ type question[Q, A any] struct {
 
 // ask puts the question to the daemon where one serves the data folder, and to the store otherwise.
 func (ask question[Q, A]) ask(ctx context.Context, a *app, q Q) (A, error) {
+	return asked(ctx, a, ask.name, q, reading, func(m *memory) (A, error) { return ask.answer(ctx, a, m, q) })
+}
+
+// asked puts a question to the daemon by its name on the wire, or, where none serves the data folder, to
+// the store, which is opened as the answer needs it.
+func asked[Q, A any](ctx context.Context, a *app, name string, q Q, as access, answer func(*memory) (A, error)) (A, error) {
 	var out A
 	c, err := a.daemon(ctx)
 	if err != nil {
@@ -63,17 +69,17 @@ func (ask question[Q, A]) ask(ctx context.Context, a *app, q Q) (A, error) {
 	if c != nil {
 		ctx, cancel := context.WithTimeout(ctx, askWait)
 		defer cancel()
-		err = c.Call(ctx, a.set.Agent, ask.name, q, &out)
+		err = c.Call(ctx, a.set.Agent, name, q, &out)
 		if !errors.Is(err, wire.ErrNotRunning) {
 			return out, err
 		}
 	}
 	if a.opened == nil {
-		if a.opened, err = a.openAgent(ctx, reading); err != nil {
+		if a.opened, err = a.openAgent(ctx, as); err != nil {
 			return out, err
 		}
 	}
-	return ask.answer(ctx, a, a.opened, q)
+	return answer(a.opened)
 }
 
 // method answers the question for a daemon that has the store open.

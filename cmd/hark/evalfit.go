@@ -77,7 +77,7 @@ func (a *app) evalFit(ctx context.Context, f fitFlags) error {
 	}
 	var rows []fit.Row
 	if !f.skip {
-		folds := eval.Folds(qs, f.folds)
+		folds := fit.Folds(qs, f.folds)
 		if f.leave {
 			folds = fit.Leave(qs)
 		}

@@ -150,25 +150,7 @@ type remembering[P, R any] struct {
 
 // ask puts a question to the daemon where one serves the data folder, and to the store otherwise.
 func (r remembering[P, R]) ask(ctx context.Context, a *app, p P) (R, error) {
-	var out R
-	c, err := a.daemon(ctx)
-	if err != nil {
-		return out, err
-	}
-	if c != nil {
-		ctx, cancel := context.WithTimeout(ctx, askWait)
-		defer cancel()
-		err = c.Call(ctx, a.set.Agent, r.name, p, &out)
-		if !errors.Is(err, wire.ErrNotRunning) {
-			return out, err
-		}
-	}
-	if a.opened == nil {
-		if a.opened, err = a.openAgent(ctx, writing); err != nil {
-			return out, err
-		}
-	}
-	return r.method(a.opened.notes, ctx, p)
+	return asked(ctx, a, r.name, p, writing, func(m *memory) (R, error) { return r.method(m.notes, ctx, p) })
 }
 
 // corpora says where the files are.

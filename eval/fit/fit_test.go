@@ -42,7 +42,7 @@ func b2i(b bool) int {
 
 func TestFitFindsWhatTells(t *testing.T) {
 	qs := append(questions("a", 90), questions("b", 60)...)
-	rows, err := Validate(context.Background(), eval.Folds(qs, 3), 1, Options{Units: 4, Epochs: 12, Rate: .02})
+	rows, err := Validate(context.Background(), Folds(qs, 3), 1, Options{Units: 4, Epochs: 12, Rate: .02})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestFolds(t *testing.T) {
 	}
 	at := map[string]int{}
 	n := 0
-	for f, fold := range eval.Folds(qs, 3) {
+	for f, fold := range Folds(qs, 3) {
 		if len(fold) < 30 {
 			t.Errorf("fold %d has %d questions", f, len(fold))
 		}

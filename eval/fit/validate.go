@@ -67,21 +67,6 @@ func Validate(ctx context.Context, folds [][]eval.Labelled, share float64, o Opt
 	return rows, nil
 }
 
-// Leave deals the questions out by kind of set: what a network is worth on a kind it has not seen.
-func Leave(qs []eval.Labelled) [][]eval.Labelled {
-	var kinds []string
-	var out [][]eval.Labelled
-	for _, q := range qs {
-		i := slices.Index(kinds, eval.Kind(q.Set))
-		if i < 0 {
-			i = len(kinds)
-			kinds, out = append(kinds, eval.Kind(q.Set)), append(out, nil)
-		}
-		out[i] = append(out[i], q)
-	}
-	return out
-}
-
 // Record writes into a network what it was fitted on and what cross-validation found.
 func Record(n *recall.Net, rows []Row) error {
 	b, err := json.Marshal(map[string]any{"what": "LambdaRank by hark eval fit; before and after by conversations it was not fitted on", "sets": rows})
