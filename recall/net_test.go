@@ -54,3 +54,15 @@ func TestNetCheck(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkNet is the second look at one candidate, its features given.
+func BenchmarkNet(b *testing.B) {
+	n, x := defaultNet(), make([]float32, len(featureNames))
+	for i := range x {
+		x[i] = float32(i%7) / 3
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		n.Score(x)
+	}
+}
